@@ -1,0 +1,43 @@
+//===- ShardingRule.h - How an operation's dimensions relate ----*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_DIALECT_ND_IR_SHARDINGRULE_H
+#define ND_DIALECT_ND_IR_SHARDINGRULE_H
+
+#include "llvm/ADT/SmallVector.h"
+#include <cstdint>
+
+namespace nd {
+
+/// What sharding a factor does to the operation.
+enum class FactorKind {
+  /// The operation runs on shards unchanged; results carry the factor.
+  PassThrough,
+  /// The operation runs on shards and its results are partial: unreduced over the axes of the factor.
+  Reduction,
+  /// The operation needs the whole dimension: its axes are gathered first.
+  NeedReplication,
+};
+
+/// A name for an extent that several dimensions of an operation share.
+struct Factor {
+  int64_t size;
+  FactorKind kind;
+};
+
+/// One rule per operation: each dimension of each operand and result is a product of factors, major to minor.
+/// Invariant: the sizes of a dimension's factors multiply to its extent; a dimension of size 1 may have no factor.
+struct ShardingRule {
+  using DimFactors = llvm::SmallVector<int64_t, 2>;    ///< indices into `factors`
+  using TensorFactors = llvm::SmallVector<DimFactors>; ///< one entry per dimension
+  llvm::SmallVector<Factor> factors;
+  llvm::SmallVector<TensorFactors> operands;
+  llvm::SmallVector<TensorFactors> results;
+};
+
+} // namespace nd
+
+#endif // ND_DIALECT_ND_IR_SHARDINGRULE_H

@@ -1,0 +1,18 @@
+"""lit's configuration: every .mlir and .test file under test/ is a test, Inputs/ holds what they read."""
+
+import os
+
+import lit.formats
+from lit.llvm import llvm_config
+
+config.name = "nd"
+config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.nd_obj_root, "test")
+llvm_config.use_default_substitutions()
+tools = ["nd-opt", "nd-import", "nd-compile", "nd-run", "nd-data"]
+llvm_config.add_tool_substitutions(tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir])
+# Tests need the build tree and LLVM's tools only; a test that runs Python uses the project's environment (scripts/env.sh).
+llvm_config.with_environment("PATH", config.nd_tools_dir, append_path=True)
