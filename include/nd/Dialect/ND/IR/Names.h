@@ -1,0 +1,96 @@
+//===- Names.h - Attributes of functions, arguments, results ----*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The names that docs/architecture.md fixes, each in one place, and accessors that return nothing (or an empty string)
+// where an attribute is absent or of another type.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_DIALECT_ND_IR_NAMES_H
+#define ND_DIALECT_ND_IR_NAMES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace nd::names {
+
+// On arguments and results.
+inline constexpr llvm::StringLiteral kKind = "nd.kind";
+inline constexpr llvm::StringLiteral kName = "nd.name";
+inline constexpr llvm::StringLiteral kTrainable = "nd.trainable";
+inline constexpr llvm::StringLiteral kRank = "nd.rank";
+inline constexpr llvm::StringLiteral kStorage = "nd.storage";
+inline constexpr llvm::StringLiteral kAliases = "nd.aliases";
+inline constexpr llvm::StringLiteral kPaddingIdx = "nd.padding_idx";
+inline constexpr llvm::StringLiteral kBound = "nd.bound";
+
+// On the module.
+inline constexpr llvm::StringLiteral kModel = "nd.model";
+inline constexpr llvm::StringLiteral kStep = "nd.step";
+
+// Functions.
+inline constexpr llvm::StringLiteral kForward = "forward";
+inline constexpr llvm::StringLiteral kStepFunction = "step";
+
+// Values of `nd.kind`. Kinds are extensible: a pass keeps what it does not know.
+namespace kind {
+inline constexpr llvm::StringLiteral kInput = "input";
+inline constexpr llvm::StringLiteral kWeight = "weight";
+inline constexpr llvm::StringLiteral kExpAvg = "exp_avg";
+inline constexpr llvm::StringLiteral kExpAvgSq = "exp_avg_sq";
+inline constexpr llvm::StringLiteral kMomentum = "momentum";
+inline constexpr llvm::StringLiteral kScalar = "scalar";
+inline constexpr llvm::StringLiteral kLogits = "logits";
+inline constexpr llvm::StringLiteral kLossSum = "loss_sum";
+inline constexpr llvm::StringLiteral kLossCount = "loss_count";
+inline constexpr llvm::StringLiteral kOutput = "output";
+inline constexpr llvm::StringLiteral kMetric = "metric";
+inline constexpr llvm::StringLiteral kGradient = "gradient";
+} // namespace kind
+
+// Values of `nd.name` that the compiler itself gives.
+namespace name {
+inline constexpr llvm::StringLiteral kInputIds = "input_ids";
+inline constexpr llvm::StringLiteral kLabels = "labels";
+inline constexpr llvm::StringLiteral kPositionIds = "position_ids";
+inline constexpr llvm::StringLiteral kLr = "lr";
+inline constexpr llvm::StringLiteral kBias1 = "bias1";
+inline constexpr llvm::StringLiteral kSqrtBias2 = "sqrt_bias2";
+inline constexpr llvm::StringLiteral kLoss = "loss";
+inline constexpr llvm::StringLiteral kGradNorm = "grad_norm";
+inline constexpr llvm::StringLiteral kTokens = "tokens";
+inline constexpr llvm::StringLiteral kApplied = "applied";
+} // namespace name
+
+llvm::StringRef argKind(mlir::func::FuncOp function, unsigned index);
+llvm::StringRef argName(mlir::func::FuncOp function, unsigned index);
+llvm::StringRef resultKind(mlir::func::FuncOp function, unsigned index);
+llvm::StringRef resultName(mlir::func::FuncOp function, unsigned index);
+void setArg(mlir::func::FuncOp function, unsigned index, llvm::StringRef kind, llvm::StringRef name);
+void setResult(mlir::func::FuncOp function, unsigned index, llvm::StringRef kind, llvm::StringRef name);
+
+/// A weight without `nd.trainable`, or with `true`.
+bool isTrainableWeight(mlir::func::FuncOp function, unsigned index);
+/// Dimensions in the user's model: `nd.rank`, or the argument's own rank.
+int64_t userRank(mlir::func::FuncOp function, unsigned index);
+std::optional<int64_t> argInt(mlir::func::FuncOp function, unsigned index, llvm::StringRef attribute);
+
+/// The argument (result) of that kind and name.
+std::optional<unsigned> findArg(mlir::func::FuncOp function, llvm::StringRef kind, llvm::StringRef name);
+std::optional<unsigned> findResult(mlir::func::FuncOp function, llvm::StringRef kind, llvm::StringRef name);
+/// The result that is the new value of an argument, if any.
+std::optional<unsigned> resultUpdating(mlir::func::FuncOp function, unsigned argument);
+
+/// One entry of the module's `nd.model` (or `nd.step`) dictionary; null when absent.
+mlir::Attribute moduleEntry(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key);
+std::optional<int64_t> moduleInt(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key);
+std::optional<double> moduleFloat(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key);
+llvm::StringRef moduleString(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key);
+void setModuleEntry(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key, mlir::Attribute value);
+
+} // namespace nd::names
+
+#endif // ND_DIALECT_ND_IR_NAMES_H
