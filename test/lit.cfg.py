@@ -13,6 +13,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nd_obj_root, "test")
 llvm_config.use_default_substitutions()
 tools = ["nd-opt", "nd-import", "nd-compile", "nd-run", "nd-data"]
-llvm_config.add_tool_substitutions(tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir])
+llvm_config.add_tool_substitutions(
+    tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir]
+)
 # Tests need the build tree and LLVM's tools only; a test that runs Python uses the project's environment (scripts/env.sh).
 llvm_config.with_environment("PATH", config.nd_tools_dir, append_path=True)

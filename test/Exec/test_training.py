@@ -1,0 +1,114 @@
+"""Training runs of GPT-2 and Llama on 1 to 8 data-parallel ranks beside PyTorch, from the same weights and batches."""
+
+import copy
+import functools
+
+import pytest
+import torch
+from nd_export import testing
+from support import relative, run
+from training import Settings, nd_run, torch_run, zero_slices
+from transformers import AutoModelForCausalLM
+
+MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+SETTINGS = {
+    "adamw": Settings(),
+    "sgd": Settings(optimizer="sgd", lr=0.5, momentum=0.9),
+}
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """name -> (folder that transformers loads, imported MLIR)."""
+
+    @functools.cache
+    def build(name):
+        folder = tmp_path_factory.mktemp(name)
+        model = MODELS[name]()
+        testing.perturb(model, 0)
+        model.save_pretrained(folder / "hf")
+        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
+        s = SETTINGS["adamw"]
+        run(
+            "nd-import",
+            folder / "onnx" / "model.onnx",
+            f"--batch={s.batch}",
+            f"--seq={s.seq}",
+            "-o",
+            folder / "model.mlir",
+        )
+        return folder / "hf", folder / "model.mlir"
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def reference(imported, tokens):
+    """(model, optimizer) -> PyTorch's outcome in f32 and in f64."""
+
+    @functools.cache
+    def build(name, optimizer):
+        folder, _ = imported(name)
+        return tuple(torch_run(folder, tokens[1], SETTINGS[optimizer], d) for d in (torch.float32, torch.float64))
+
+    return build
+
+
+def close(what, ours, single, double, bound):
+    """Relative difference from PyTorch within `bound`; else f64 judges: at most twice PyTorch's own error."""
+    if abs(ours - single) > bound * abs(single):
+        assert abs(ours - double) <= 2 * abs(single - double), f"{what}: {ours} against {single} (f32), {double} (f64)"
+
+
+def tensors_close(what, ours, single, double, bound, scale=None):
+    norm = single.double().norm().item() if scale is None else scale
+    if (ours.double() - single.double()).norm().item() > bound * norm:
+        own = (single.double() - double).norm().item()
+        error = (ours.double() - double).norm().item()
+        assert error <= 2 * own, f"{what}: {error / norm:.2e} from f64 where PyTorch's f32 is {own / norm:.2e} from it"
+
+
+@pytest.mark.parametrize("shard", ["dp1", "dp2", "dp3", "dp4", "dp8"])
+@pytest.mark.parametrize("optimizer", SETTINGS)
+@pytest.mark.parametrize("name", MODELS)
+def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp_path):
+    settings = SETTINGS[optimizer]
+    single, double = reference(name, optimizer)
+    ours = nd_run(imported(name)[1], tokens[0], settings, tmp_path, shard)
+
+    assert single.losses[0] - min(single.losses[-3:]) >= 1, f"the run is too short to mean much: {single.losses}"
+    for step in range(settings.steps):
+        close(f"loss of step {step + 1}", ours.losses[step], single.losses[step], double.losses[step], 1e-5)
+        close(f"grad_norm of step {step + 1}", ours.norms[step], single.norms[step], double.norms[step], 1e-5)
+
+    assert ours.gradients.keys() == single.gradients.keys()
+    for parameter, expected in single.gradients.items():
+        got, exact = ours.gradients[parameter], double.gradients[parameter]
+        zero = zero_slices(parameter, name)
+        if zero is not None:
+            assert zero(got).norm().item() <= 1e-5 * single.norms[0], f"{parameter}: a slice that must be zero is not"
+            got, expected, exact = (x.clone() for x in (got, expected, exact))
+            for x in (got, expected, exact):
+                zero(x).zero_()
+        tensors_close(f"gradient of {parameter}", got, expected, exact, 1e-5)
+
+    bound = 1e-3 if optimizer == "adamw" else 1e-5
+    assert ours.weights.keys() <= single.weights.keys() and len(ours.weights) == len(single.weights)
+    for parameter, expected in single.weights.items():
+        tensors_close(f"weight {parameter}", ours.weights[parameter], expected, double.weights[parameter], bound)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_saved_folder_loads_in_transformers(name, imported, tokens, tmp_path):
+    """transformers' logits from the saved folder equal those of a model that was given the saved weights by hand."""
+    settings = Settings(steps=2)
+    folder, mlir = imported(name)
+    ours = nd_run(mlir, tokens[0], settings, tmp_path, "dp2")
+    saved = AutoModelForCausalLM.from_pretrained(tmp_path / "saved").eval()
+    by_hand = copy.deepcopy(AutoModelForCausalLM.from_pretrained(folder)).eval()
+    missing = by_hand.load_state_dict(ours.weights, strict=False)
+    assert not missing.unexpected_keys
+    by_hand.tie_weights()
+    ids = torch.from_numpy(tokens[1][:34].astype("int64")).reshape(2, 17)
+    with torch.no_grad():
+        assert relative(saved(ids).logits, by_hand(ids).logits) <= 1e-5

@@ -1,0 +1,100 @@
+"""One training run by nd and the same by PyTorch: the same weights, the same batches, live."""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+import torch
+from safetensors.torch import load_file
+from support import run
+from transformers import AutoModelForCausalLM
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What both sides do. `lr` constant; decay of parameters with two or more dimensions, as nd's default."""
+
+    optimizer: str = "adamw"
+    lr: float = 1e-3
+    momentum: float = 0.0
+    clip: float = 1.0
+    weight_decay: float = 0.01
+    steps: int = 20
+    batch: int = 24
+    seq: int = 17
+
+    def options(self):
+        return [
+            f"--optimizer={self.optimizer}",
+            f"--lr={self.lr}",
+            f"--momentum={self.momentum}",
+            f"--clip={self.clip}",
+            f"--weight-decay={self.weight_decay}",
+        ]
+
+
+@dataclasses.dataclass
+class Outcome:
+    losses: list[float]
+    norms: list[float]
+    gradients: dict[str, torch.Tensor]  # of step 1, before clipping
+    weights: dict[str, torch.Tensor]  # after the last step
+
+
+def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32) -> Outcome:
+    """Trains the model of `folder` with PyTorch in `dtype`."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).train()
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    rest = [p for p in model.parameters() if p.ndim < 2]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    if settings.optimizer == "adamw":
+        optimizer = torch.optim.AdamW(groups, lr=settings.lr)
+    else:
+        optimizer = torch.optim.SGD(groups, lr=settings.lr, momentum=settings.momentum)
+    out = Outcome([], [], {}, {})
+    data = torch.from_numpy(ids.astype("int64"))
+    for step in range(settings.steps):
+        first = step * settings.batch
+        samples = [data[(first + i) * settings.seq : (first + i + 1) * settings.seq + 1] for i in range(settings.batch)]
+        batch = torch.stack(samples)
+        positions = torch.arange(settings.seq).expand(settings.batch, settings.seq)
+        logits = model(input_ids=batch[:, :-1], position_ids=positions, use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            out.gradients = {n: p.grad.clone() for n, p in model.named_parameters()}
+        parameters = list(model.parameters())
+        norm = torch.nn.utils.clip_grad_norm_(parameters, settings.clip if settings.clip else float("inf"))
+        optimizer.step()
+        out.losses.append(loss.item())
+        out.norms.append(norm.item())
+    out.weights = {n: p.detach().clone() for n, p in model.named_parameters()}
+    return out
+
+
+def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder: pathlib.Path, shard: str, threads=1):
+    """Trains the imported model (an MLIR file) with nd; returns the Outcome. Leaves the saved folder in `folder`/saved."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run("nd-opt", f"--shard={shard}", *settings.options(), "--keep-gradients", model, "-o", folder / "step.mlir")
+    run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
+    run(
+        *("nd-run", folder / "prog", "--data", tokens, "--data-dtype=uint16", "--no-shuffle", f"--threads={threads}"),
+        *("--steps", settings.steps, "--metrics", folder / "metrics.jsonl", "--save", folder / "saved"),
+        *("--dump-gradients", folder / "gradients"),
+    )
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [r["step"] for r in rows] == list(range(1, settings.steps + 1))
+    weights = {}
+    for file in sorted((folder / "saved").glob("*.safetensors")):
+        weights |= load_file(file)
+    gradients = load_file(folder / "gradients" / "gradients.safetensors")
+    return Outcome([r["loss"] for r in rows], [r["grad_norm"] for r in rows], gradients, weights)
+
+
+def zero_slices(name, model_type):
+    """Slices of a parameter's gradient that are zero in exact arithmetic: a bias added to all keys moves no probability."""
+    if model_type == "gpt2" and re.search(r"attn\.c_attn\.bias$", name):
+        return lambda g: g[g.shape[0] // 3 : 2 * g.shape[0] // 3]
+    return None
