@@ -1,4 +1,4 @@
-"""Sums the results that the test runners left in a folder, prints them, and fails when a test failed or a runner is missing."""
+"""Sums the results that the test runners left in a folder; fails when a test failed or a runner left nothing."""
 
 import pathlib
 import sys
@@ -25,7 +25,7 @@ def main():
     for runner in RUNNERS:
         counts = count(folder / f"{runner}.xml")
         print(f"{runner}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped")
-        total = [a + b for a, b in zip(total, counts)]
+        total = [a + b for a, b in zip(total, counts, strict=True)]
     for index, name in enumerate(("passed", "failed")):
         if (folder / name).exists():
             total[index] += len((folder / name).read_text().split())

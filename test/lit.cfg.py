@@ -16,5 +16,5 @@ tools = ["nd-opt", "nd-import", "nd-compile", "nd-run", "nd-data"]
 llvm_config.add_tool_substitutions(
     tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir]
 )
-# Tests need the build tree and LLVM's tools only; a test that runs Python uses the project's environment (scripts/env.sh).
+# Tests that run Python use the project's environment: see scripts/env.sh.
 llvm_config.with_environment("PATH", config.nd_tools_dir, append_path=True)

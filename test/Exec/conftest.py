@@ -1,4 +1,4 @@
-"""Models and data that several tests share: small, of real transformers classes, with perturbed weights, and real text."""
+"""Data that several tests share: a real text."""
 
 import pathlib
 import sys

@@ -53,8 +53,8 @@ def relative(ours, reference):
 
 
 def assert_close(name, ours, single, double, bound=1e-5):
-    """nd's result is within `bound` of PyTorch's by tensor norm; where that cannot hold, PyTorch in f64 judges: nd's error is
-    at most twice PyTorch's own. Integers and booleans are equal; NaN and infinities stand in the same places."""
+    """nd's result is within `bound` of PyTorch's by tensor norm; where that cannot hold, PyTorch in f64 judges: nd's
+    error is at most twice PyTorch's own. Integers and booleans are equal; NaN and infinities stand in the same places."""
     assert tuple(ours.shape) == tuple(single.shape), (
         f"{name}: shape {tuple(ours.shape)}, expected {tuple(single.shape)}"
     )

@@ -75,7 +75,7 @@ def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32
 
 
 def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder: pathlib.Path, shard: str, threads=1):
-    """Trains the imported model (an MLIR file) with nd; returns the Outcome. Leaves the saved folder in `folder`/saved."""
+    """Trains the imported model (an MLIR file) with nd; leaves the saved folder in `folder`/saved."""
     folder.mkdir(parents=True, exist_ok=True)
     run("nd-opt", f"--shard={shard}", *settings.options(), "--keep-gradients", model, "-o", folder / "step.mlir")
     run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
@@ -94,7 +94,7 @@ def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder
 
 
 def zero_slices(name, model_type):
-    """Slices of a parameter's gradient that are zero in exact arithmetic: a bias added to all keys moves no probability."""
+    """Slices of a gradient that are zero in exact arithmetic: a bias added to all keys moves no probability."""
     if model_type == "gpt2" and re.search(r"attn\.c_attn\.bias$", name):
         return lambda g: g[g.shape[0] // 3 : 2 * g.shape[0] // 3]
     return None
