@@ -1,0 +1,84 @@
+//===- RTDialect.cpp - The rt dialect, and layouts of buffers --------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "nd/Dialect/RT/IR/RT.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace nd;
+using namespace nd::rt;
+
+#include "nd/Dialect/RT/IR/RTDialect.cpp.inc"
+#include "nd/Dialect/RT/IR/RTEnums.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "nd/Dialect/RT/IR/RTTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "nd/Dialect/RT/IR/RTAttrs.cpp.inc"
+
+void RTDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "nd/Dialect/RT/IR/RTTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "nd/Dialect/RT/IR/RTAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "nd/Dialect/RT/IR/RTOps.cpp.inc"
+      >();
+}
+
+bool rt::hasStaticStrides(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref || !memref.hasStaticShape())
+    return false;
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  return succeeded(memref.getStridesAndOffset(strides, offset)) && !ShapedType::isDynamic(offset) &&
+         llvm::none_of(strides, ShapedType::isDynamic);
+}
+
+Layout rt::getLayout(MemRefType type) {
+  Layout layout;
+  (void)type.getStridesAndOffset(layout.strides, layout.offset);
+  return layout;
+}
+
+bool rt::isContiguous(MemRefType type) {
+  Layout layout = getLayout(type);
+  int64_t expected = 1;
+  for (auto [size, stride] : llvm::reverse(llvm::zip_equal(type.getShape(), layout.strides))) {
+    if (size != 1 && stride != expected)
+      return false;
+    expected *= size;
+  }
+  return true;
+}
+
+int64_t rt::getExtent(MemRefType type) {
+  Layout layout = getLayout(type);
+  int64_t last = layout.offset;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), layout.strides)) {
+    if (size == 0)
+      return 0;
+    last += (size - 1) * stride;
+  }
+  return last + 1;
+}
+
+int64_t rt::getElementBytes(Type elementType) { return (elementType.getIntOrFloatBitWidth() + 7) / 8; }
+
+int64_t rt::getBytes(MemRefType type) { return type.getNumElements() * getElementBytes(type.getElementType()); }
+
+Value rt::getRoot(Value buffer) {
+  if (auto view = buffer.getDefiningOp<ViewOp>())
+    return view.getSource();
+  return buffer;
+}
