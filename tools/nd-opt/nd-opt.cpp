@@ -1,19 +1,66 @@
-//===- nd-opt.cpp - The optimizer driver ----------------------------------===//
+//===- nd-opt.cpp - From a model to its training step, pass by pass -------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllPasses.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "nd/Dialect/ND/IR/ND.h"
-#include "nd/Dialect/RT/IR/RT.h"
+#include "nd/Pipelines/Registration.h"
+#include "nd/Pipelines/StepOptionsCL.h"
+#include "nd/Pipelines/StepPipeline.h"
+#include "nd/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+
+/// Passes named on the command line run after the step's pipeline.
+static void addStepPipeline(MlirOptMainConfig &config, const nd::StepOptions &options) {
+  MlirOptMainConfig named = config;
+  config.setPassPipelineSetupFn([named, options](PassManager &pm) {
+    nd::buildStepPipeline(pm, options);
+    return named.setupPassPipeline(pm);
+  });
+}
+
+static int fail(const Twine &message) {
+  llvm::WithColor::error(llvm::errs(), "nd-opt") << message << "\n";
+  return EXIT_FAILURE;
+}
 
 int main(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  mlir::registerAllDialects(registry);
-  mlir::registerAllPasses();
-  registry.insert<nd::NDDialect, nd::rt::RTDialect>();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "nd optimizer driver\n", registry));
+  llvm::InitLLVM initialized(argc, argv);
+  nd::hideLibraryOptions();
+  DialectRegistry registry;
+  nd::registerDialects(registry);
+  nd::registerPasses();
+  nd::StepOptionsCL stepOptions;
+  auto [inputName, outputName] = registerAndParseCLIOptions(
+      argc, argv, "nd-opt: builds and shards the training step of a model, or runs the passes that are named\n",
+      registry);
+
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  if (stepOptions.anyGiven()) {
+    llvm::Expected<nd::StepOptions> options = stepOptions.get();
+    if (!options)
+      return fail(llvm::toString(options.takeError()));
+    addStepPipeline(config, *options);
+  }
+
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputName, &error);
+  if (!input)
+    return fail(error);
+  std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(outputName, &error);
+  if (!output)
+    return fail(error);
+  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+    return EXIT_FAILURE;
+  output->keep();
+  return EXIT_SUCCESS;
 }

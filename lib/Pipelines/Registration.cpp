@@ -1,0 +1,24 @@
+//===- Registration.cpp - All dialects and passes of nd -------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Pipelines/Registration.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/Transforms/Passes.h"
+#include "nd/Dialect/ND/IR/ExternalModels.h"
+#include "nd/Dialect/ND/IR/ND.h"
+#include "nd/Dialect/RT/IR/RT.h"
+#include "nd/Training/Passes.h"
+
+void nd::registerDialects(mlir::DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  registry.insert<nd::NDDialect, nd::rt::RTDialect>();
+  registerDifferentiableModels(registry);
+}
+
+void nd::registerPasses() {
+  mlir::registerTransformsPasses();
+  registerNDTrainingPasses();
+}

@@ -1,0 +1,120 @@
+//===- StepOptions.cpp - What a training step is made of ------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Pipelines/StepOptions.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/GlobPattern.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+llvm::Error refuse(const std::string &message) { return llvm::createStringError(message); }
+
+/// `value` must be finite and in [0, limit).
+llvm::Error checkRange(StringRef option, double value, double limit, StringRef allowed) {
+  if (std::isfinite(value) && value >= 0.0 && value < limit)
+    return llvm::Error::success();
+  return refuse(llvm::formatv("{0}={1}: {2}", option, value, allowed));
+}
+
+llvm::Error checkCount(StringRef option, int64_t value) {
+  if (value >= 0)
+    return llvm::Error::success();
+  return refuse(llvm::formatv("{0}={1}: must not be negative", option, value));
+}
+
+} // namespace
+
+StringRef nd::stringify(StepOptions::Optimizer optimizer) {
+  return optimizer == StepOptions::Optimizer::AdamW ? "adamw" : "sgd";
+}
+
+StringRef nd::stringify(StepOptions::Schedule schedule) {
+  switch (schedule) {
+  case StepOptions::Schedule::Constant:
+    return "constant";
+  case StepOptions::Schedule::Linear:
+    return "linear";
+  case StepOptions::Schedule::Cosine:
+    return "cosine";
+  }
+  llvm_unreachable("all schedules are listed");
+}
+
+llvm::Error StepOptions::validate() const {
+  constexpr StringLiteral notNegative = "must be a finite number, not negative";
+  constexpr StringLiteral decayRate = "must be in [0, 1)";
+  const double infinity = HUGE_VAL;
+  struct {
+    StringRef option;
+    double value, limit;
+    StringRef allowed;
+  } ranges[] = {{"--lr", lr, infinity, notNegative},
+                {"--betas (first)", beta1, 1.0, decayRate},
+                {"--betas (second)", beta2, 1.0, decayRate},
+                {"--eps", eps, infinity, notNegative},
+                {"--weight-decay", weightDecay, infinity, notNegative},
+                {"--momentum", momentum, infinity, notNegative},
+                {"--clip", clip, infinity, "must be a finite number, not negative; 0 turns clipping off"},
+                {"--min-lr", minLr, infinity, notNegative}};
+  for (const auto &range : ranges)
+    if (llvm::Error error = checkRange(range.option, range.value, range.limit, range.allowed))
+      return error;
+  for (auto [option, value] : {std::pair<StringRef, int64_t>{"--seed", seed},
+                               {"--warmup", warmup},
+                               {"--total-steps", totalSteps},
+                               {"--ranks", ranks}})
+    if (llvm::Error error = checkCount(option, value))
+      return error;
+  if (momentum != 0.0 && optimizer != Optimizer::SGD)
+    return refuse("--momentum belongs to --optimizer=sgd; AdamW takes --betas");
+  if (minLr > lr)
+    return refuse(llvm::formatv("--min-lr={0} is above --lr={1}", minLr, lr));
+  if (minLr != 0.0 && schedule == Schedule::Constant)
+    return refuse("--min-lr has no meaning with --schedule=constant; choose linear or cosine");
+  if (totalSteps != 0 && warmup > totalSteps)
+    return refuse(llvm::formatv("--warmup={0} is longer than --total-steps={1}", warmup, totalSteps));
+  if (dtype != "f32")
+    return refuse(llvm::formatv("--dtype={0} is not supported yet; use --dtype=f32", dtype));
+  if (!shard.empty() || ranks > 1)
+    return refuse("--shard and --ranks are not supported yet; leave them out for one rank");
+  if (forwardOnly && keepGradients)
+    return refuse("--keep-gradients needs a backward; it cannot be combined with --forward-only");
+  for (const std::string &glob : noDecay)
+    if (llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob); !pattern)
+      return refuse(llvm::formatv("--no-decay={0}: {1}", glob, llvm::toString(pattern.takeError())));
+  return llvm::Error::success();
+}
+
+DictionaryAttr StepOptions::getAttribute(MLIRContext *context) const {
+  Builder builder(context);
+  NamedAttrList entries;
+  auto number = [&](StringRef name, double value) { entries.append(name, builder.getF64FloatAttr(value)); };
+  auto integer = [&](StringRef name, int64_t value) { entries.append(name, builder.getI64IntegerAttr(value)); };
+  auto string = [&](StringRef name, StringRef value) { entries.append(name, builder.getStringAttr(value)); };
+  string("optimizer", stringify(optimizer));
+  number("lr", lr);
+  if (optimizer == Optimizer::AdamW) {
+    number("beta1", beta1);
+    number("beta2", beta2);
+    number("eps", eps);
+  } else {
+    number("momentum", momentum);
+  }
+  number("weight_decay", weightDecay);
+  number("clip", clip);
+  string("dtype", dtype);
+  string("schedule", stringify(schedule));
+  integer("warmup", warmup);
+  number("min_lr", minLr);
+  integer("total_steps", totalSteps);
+  integer("seed", seed);
+  return entries.getDictionary(context);
+}

@@ -1,0 +1,108 @@
+//===- StepOptionsCL.cpp - The step's options on command lines ------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Pipelines/StepOptionsCL.h"
+#include "llvm/Support/CommandLine.h"
+
+using namespace nd;
+namespace cl = llvm::cl;
+
+struct StepOptionsCL::Options {
+  using Optimizer = StepOptions::Optimizer;
+  using Schedule = StepOptions::Schedule;
+
+  StepOptions defaults;
+  cl::OptionCategory category{"Options of the training step"};
+
+  cl::opt<bool> train{"train", cl::desc("Build the training step, with the defaults of the other options"),
+                      cl::cat(category)};
+  cl::opt<bool> forwardOnly{"forward-only", cl::desc("The graph alone: no loss, backward or optimizer"),
+                            cl::cat(category)};
+  cl::opt<Optimizer> optimizer{"optimizer", cl::desc("Optimizer [adamw]"), cl::init(defaults.optimizer),
+                               cl::values(clEnumValN(Optimizer::AdamW, "adamw", "AdamW with PyTorch's semantics"),
+                                          clEnumValN(Optimizer::SGD, "sgd", "SGD with PyTorch's semantics")),
+                               cl::cat(category)};
+  cl::opt<double> lr{"lr", cl::desc("Learning rate [1e-4]"), cl::init(defaults.lr), cl::cat(category)};
+  cl::list<double> betas{"betas", cl::desc("Decay rates of AdamW's moments [0.9,0.999]"), cl::value_desc("beta1,beta2"),
+                         cl::CommaSeparated, cl::cat(category)};
+  cl::opt<double> eps{"eps", cl::desc("AdamW's epsilon [1e-8]"), cl::init(defaults.eps), cl::cat(category)};
+  cl::opt<double> weightDecay{"weight-decay", cl::init(defaults.weightDecay), cl::cat(category),
+                              cl::desc("Weight decay of parameters with two or more dimensions [0.01]")};
+  cl::opt<double> momentum{"momentum", cl::desc("Momentum of SGD [0]"), cl::init(defaults.momentum), cl::cat(category)};
+  cl::opt<double> clip{"clip", cl::desc("Largest global gradient norm, 0 = not clipped [1.0]"), cl::init(defaults.clip),
+                       cl::cat(category)};
+  cl::opt<bool> decayAll{"decay-all", cl::desc("Weight decay for parameters with one dimension too"),
+                         cl::cat(category)};
+  cl::list<std::string> noDecay{"no-decay", cl::desc("No weight decay for parameters of these names"),
+                                cl::value_desc("glob,..."), cl::CommaSeparated, cl::cat(category)};
+  cl::opt<std::string> dtype{"dtype", cl::desc("Type of computation [f32]"), cl::init(defaults.dtype),
+                             cl::value_desc("f32"), cl::cat(category)};
+  cl::opt<Schedule> schedule{"schedule", cl::desc("How the learning rate develops [constant]"),
+                             cl::init(defaults.schedule),
+                             cl::values(clEnumValN(Schedule::Constant, "constant", "the same after warm-up"),
+                                        clEnumValN(Schedule::Linear, "linear", "falls linearly to --min-lr"),
+                                        clEnumValN(Schedule::Cosine, "cosine", "falls as half a cosine to --min-lr")),
+                             cl::cat(category)};
+  cl::opt<int64_t> warmup{"warmup", cl::desc("Steps in which the learning rate rises from 0 [0]"),
+                          cl::init(defaults.warmup), cl::cat(category)};
+  cl::opt<double> minLr{"min-lr", cl::desc("Learning rate at the schedule's end [0]"), cl::init(defaults.minLr),
+                        cl::cat(category)};
+  cl::opt<int64_t> totalSteps{"total-steps", cl::desc("Horizon of the schedule [the run's number of steps]"),
+                              cl::init(defaults.totalSteps), cl::cat(category)};
+  cl::opt<int64_t> seed{"seed", cl::desc("Seed of the order of the data [0]"), cl::init(defaults.seed),
+                        cl::cat(category)};
+  cl::opt<bool> keepGradients{"keep-gradients", cl::desc("The step also returns every gradient, before clipping"),
+                              cl::cat(category)};
+  cl::opt<std::string> shard{"shard", cl::desc("Mesh to shard the step over, such as dp4"), cl::value_desc("axis,..."),
+                             cl::cat(category)};
+  cl::opt<int64_t> ranks{"ranks", cl::desc("Number of ranks, where --shard leaves one degree open"),
+                         cl::init(defaults.ranks), cl::cat(category)};
+
+  /// Whether any was given.
+  bool anyGiven() const {
+    auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
+    return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
+                 schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks);
+  }
+};
+
+StepOptionsCL::StepOptionsCL() : options(std::make_unique<Options>()) {}
+StepOptionsCL::~StepOptionsCL() = default;
+
+bool StepOptionsCL::anyGiven() const { return options->anyGiven(); }
+
+llvm::Expected<StepOptions> StepOptionsCL::get() const {
+  StepOptions result;
+  result.optimizer = options->optimizer;
+  result.lr = options->lr;
+  if (!options->betas.empty()) {
+    if (options->betas.size() != 2)
+      return llvm::createStringError("--betas takes two numbers, such as --betas=0.9,0.95");
+    result.beta1 = options->betas[0];
+    result.beta2 = options->betas[1];
+  }
+  result.eps = options->eps;
+  result.weightDecay = options->weightDecay;
+  result.momentum = options->momentum;
+  result.clip = options->clip;
+  result.decayAll = options->decayAll;
+  result.noDecay.assign(options->noDecay.begin(), options->noDecay.end());
+  result.dtype = options->dtype;
+  result.schedule = options->schedule;
+  result.warmup = options->warmup;
+  result.minLr = options->minLr;
+  result.totalSteps = options->totalSteps;
+  result.seed = options->seed;
+  result.forwardOnly = options->forwardOnly;
+  result.keepGradients = options->keepGradients;
+  result.shard = options->shard;
+  result.ranks = options->ranks;
+  if (result.forwardOnly && options->train)
+    return llvm::createStringError("--train and --forward-only exclude each other");
+  if (llvm::Error error = result.validate())
+    return std::move(error);
+  return result;
+}

@@ -1,0 +1,58 @@
+//===- StepPipeline.cpp - From a model to its training step ---------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Pipelines/StepPipeline.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/Transforms/Passes.h"
+#include "nd/Training/Passes.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+/// `nd.step` as text, as the pass takes it.
+std::string recordOf(const StepOptions &options) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  std::string text;
+  llvm::raw_string_ostream(text) << options.getAttribute(&context);
+  return text;
+}
+
+void addOptimizer(OpPassManager &pm, const StepOptions &options) {
+  AddOptimizerOptions passOptions;
+  passOptions.optimizer = stringify(options.optimizer).str();
+  passOptions.beta1 = options.beta1;
+  passOptions.beta2 = options.beta2;
+  passOptions.eps = options.eps;
+  passOptions.weightDecay = options.weightDecay;
+  passOptions.momentum = options.momentum;
+  passOptions.clip = options.clip;
+  passOptions.decayAll = options.decayAll;
+  passOptions.noDecay.assign(options.noDecay.begin(), options.noDecay.end());
+  passOptions.keepGradients = options.keepGradients;
+  pm.addPass(createAddOptimizer(passOptions));
+}
+
+void addCleanUp(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+} // namespace
+
+void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
+  addCleanUp(pm);
+  if (options.forwardOnly)
+    return;
+  pm.addPass(createRecordStep({recordOf(options)}));
+  pm.addPass(createAddLoss());
+  addCleanUp(pm);
+  pm.addPass(createBuildBackward());
+  addCleanUp(pm);
+  addOptimizer(pm, options);
+  addCleanUp(pm);
+}

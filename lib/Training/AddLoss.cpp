@@ -1,0 +1,131 @@
+//===- AddLoss.cpp - Append the loss to a model ---------------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepFunction.h"
+#include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Training/Passes.h"
+
+namespace nd {
+#define GEN_PASS_DEF_ADDLOSS
+#include "nd/Training/Passes.h.inc"
+} // namespace nd
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+constexpr int64_t kDefaultIgnoreIndex = -100;
+constexpr StringLiteral kAttentionDropout = "nd.attention_dropout";
+
+/// Refuses what a training step would have to do at random.
+LogicalResult refuseDropout(func::FuncOp function) {
+  WalkResult result = function.walk([](Operation *op) {
+    double probability = 0.0;
+    StringRef what = "dropout";
+    if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      probability = dropout.getP().convertToDouble();
+    } else if (auto attribute = op->getAttrOfType<FloatAttr>(kAttentionDropout)) {
+      probability = attribute.getValueAsDouble();
+      what = "attention dropout";
+    }
+    if (probability == 0.0)
+      return WalkResult::advance();
+    op->emitOpError() << "training with " << what << " (p = " << probability
+                      << ") is not supported; export the model with --dropout=off";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// The argument `labels`, added unless the model has it.
+FailureOr<Value> getLabels(func::FuncOp function, RankedTensorType logits) {
+  MLIRContext *context = function.getContext();
+  auto type = RankedTensorType::get(logits.getShape().drop_back(), IntegerType::get(context, 64));
+  if (std::optional<unsigned> index = names::findArg(function, names::kind::kInput, names::name::kLabels)) {
+    BlockArgument labels = function.getArgument(*index);
+    if (labels.getType() != type)
+      return function.emitOpError() << "input 'labels' is of type " << labels.getType() << ", but the logits need "
+                                    << type;
+    return Value(labels);
+  }
+  unsigned index = function.getNumArguments();
+  if (failed(function.insertArgument(index, type, {}, function.getLoc())))
+    return failure();
+  names::setArg(function, index, names::kind::kInput, names::name::kLabels);
+  function.setArgAttr(index, names::kBound, Builder(context).getI64IntegerAttr(logits.getShape().back()));
+  return Value(function.getArgument(index));
+}
+
+/// Sum of the tokens' losses and number of valid tokens. The labels are not shifted: the loader has done that, once.
+FailureOr<StepLoss> buildCausalLoss(func::FuncOp function, Value logits) {
+  auto type = cast<RankedTensorType>(logits.getType());
+  if (type.getRank() != 3 || !isa<FloatType>(type.getElementType()))
+    return function.emitOpError() << "logits must be floats [batch, sequence, vocabulary] to train on, got " << type;
+  FailureOr<Value> labels = getLabels(function, type);
+  if (failed(labels))
+    return failure();
+  auto module = function->getParentOfType<ModuleOp>();
+  int64_t ignoreIndex = names::moduleInt(module, names::kModel, "ignore_index").value_or(kDefaultIgnoreIndex);
+
+  Location loc = NameLoc::get(StringAttr::get(function.getContext(), "loss"), function.getLoc());
+  OpBuilder builder(getReturn(function));
+  int64_t rows = type.getDimSize(0) * type.getDimSize(1);
+  Value flatLogits = reshape(builder, loc, logits, {rows, type.getDimSize(2)});
+  Value flatLabels = reshape(builder, loc, *labels, {rows});
+  auto rowsType = RankedTensorType::get({rows}, builder.getF32Type());
+  auto entropy = SoftmaxCrossEntropyOp::create(builder, loc, rowsType, rowsType, flatLogits, flatLabels, ignoreIndex);
+  Value sum = reduceSumAll(builder, loc, entropy.getLosses());
+  Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flatLabels,
+                                      intSplatLike(builder, loc, flatLabels, ignoreIndex));
+  Value ones = arith::ExtUIOp::create(builder, loc, flatLabels.getType(), valid);
+  return StepLoss{sum, reduceSumAll(builder, loc, ones)};
+}
+
+/// The user's own loss: one number each, the sum of floats.
+FailureOr<StepLoss> getOwnLoss(func::FuncOp function, unsigned sumIndex, unsigned countIndex) {
+  func::ReturnOp terminator = getReturn(function);
+  Value sum = terminator.getOperand(sumIndex), count = terminator.getOperand(countIndex);
+  for (Value value : {sum, count}) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !type.hasStaticShape() || type.getNumElements() != 1)
+      return function.emitOpError() << "loss_sum and loss_count must be one number each, got " << value.getType();
+  }
+  if (!isa<FloatType>(getElementTypeOrSelf(sum.getType())))
+    return function.emitOpError() << "loss_sum must be of floats, got " << sum.getType();
+  OpBuilder builder(terminator);
+  return StepLoss{reshape(builder, function.getLoc(), sum, {}), reshape(builder, function.getLoc(), count, {})};
+}
+
+FailureOr<StepLoss> getLoss(func::FuncOp function) {
+  std::optional<unsigned> sum = findResultOfKind(function, names::kind::kLossSum);
+  std::optional<unsigned> count = findResultOfKind(function, names::kind::kLossCount);
+  if (sum && count)
+    return getOwnLoss(function, *sum, *count);
+  if (sum || count)
+    return function.emitOpError() << "returns " << (sum ? "loss_sum" : "loss_count") << " without "
+                                  << (sum ? "loss_count" : "loss_sum") << "; a loss is exported as (sum, count)";
+  std::optional<unsigned> logits = findResultOfKind(function, names::kind::kLogits);
+  if (!logits)
+    return function.emitOpError()
+           << "has neither a result of kind 'logits' nor 'loss_sum' and 'loss_count' to train on";
+  return buildCausalLoss(function, getReturn(function).getOperand(*logits));
+}
+
+struct AddLoss : nd::impl::AddLossBase<AddLoss> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> function = getForward(getOperation());
+    if (failed(function) || failed(refuseDropout(*function)))
+      return signalPassFailure();
+    FailureOr<StepLoss> loss = getLoss(*function);
+    if (failed(loss))
+      return signalPassFailure();
+    setResults(*function, {{loss->sum, names::kind::kLossSum, ""}, {loss->count, names::kind::kLossCount, ""}});
+  }
+};
+
+} // namespace

@@ -1,0 +1,168 @@
+//===- Backward.cpp - Reverse-mode differentiation of a block -------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Backward.h"
+#include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/ND.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+bool isFloatTensor(Value value) {
+  return isa<RankedTensorType>(value.getType()) && isa<FloatType>(getElementTypeOrSelf(value));
+}
+
+/// Operands, and values from outside that the operation's regions use.
+template <typename Predicate> bool anyInput(Operation *op, Predicate predicate) {
+  if (op->getNumRegions() == 0)
+    return llvm::any_of(op->getOperands(), predicate);
+  return op
+      ->walk([&](Operation *nested) {
+        return llvm::any_of(nested->getOperands(), predicate) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// A gradient that is zero except in one slice of one dimension.
+struct SliceGradient {
+  Value part;
+  int64_t dim, start, size;
+};
+
+std::optional<SliceGradient> matchSliceGradient(Value gradient) {
+  auto pad = gradient.getDefiningOp<PadOp>();
+  if (!pad || !isZeroSplat(pad.getValue()))
+    return std::nullopt;
+  std::optional<int64_t> padded;
+  for (auto [dim, low, high, interior] : llvm::enumerate(pad.getLow(), pad.getHigh(), pad.getInterior())) {
+    if (interior != 0)
+      return std::nullopt;
+    if (low == 0 && high == 0)
+      continue;
+    if (padded)
+      return std::nullopt;
+    padded = dim;
+  }
+  if (!padded)
+    return std::nullopt;
+  return SliceGradient{pad.getInput(), *padded, pad.getLow()[*padded],
+                       tensorTypeOf(pad.getInput()).getDimSize(*padded)};
+}
+
+/// Slices that together cover the whole value, each element once, are one concatenation (a fused projection that is
+/// split into its parts); null otherwise.
+Value joinSlices(OpBuilder &builder, Value value, ArrayRef<Value> gradients) {
+  SmallVector<SliceGradient> slices;
+  for (Value gradient : gradients)
+    slices.push_back(*matchSliceGradient(gradient));
+  llvm::sort(slices, [](const SliceGradient &a, const SliceGradient &b) { return a.start < b.start; });
+  int64_t end = 0;
+  SmallVector<Value> parts;
+  for (const SliceGradient &slice : slices) {
+    if (slice.dim != slices.front().dim || slice.start != end)
+      return {};
+    end += slice.size;
+    parts.push_back(slice.part);
+  }
+  int64_t dim = slices.front().dim;
+  if (end != tensorTypeOf(value).getDimSize(dim))
+    return {};
+  return concat(builder, value.getLoc(), parts, dim);
+}
+
+} // namespace
+
+Backward::Backward(Block &block, ArrayRef<Value> parameters) : block(block), parameters(parameters) {
+  active.insert(parameters.begin(), parameters.end());
+  for (Operation &op : block.without_terminator())
+    if (anyInput(&op, [&](Value input) { return isActive(input); }))
+      for (Value result : op.getResults())
+        if (isFloatTensor(result))
+          active.insert(result);
+}
+
+LogicalResult Backward::checkRules(Value root) {
+  DenseSet<Value> leadsToRoot = {root};
+  Operation *first = nullptr;
+  for (Operation &op : llvm::reverse(block)) {
+    if (llvm::none_of(op.getResults(), [&](Value result) { return leadsToRoot.contains(result) && isActive(result); }))
+      continue;
+    leadsToRoot.insert(op.operand_begin(), op.operand_end());
+    if (!isa<DifferentiableOpInterface>(op))
+      first = &op;
+  }
+  if (!first)
+    return success();
+  return first->emitOpError() << "has no gradient rule, and lies between a trainable weight and the loss; freeze the "
+                                 "weights that reach it, or give it one (DifferentiableOpInterface)";
+}
+
+void Backward::accumulate(OpBuilder &builder, Value value, Value gradient) {
+  Arrived &entry = arrived[value];
+  if (matchSliceGradient(gradient))
+    entry.slices.push_back(gradient);
+  else if (entry.sum)
+    entry.sum = arith::AddFOp::create(builder, value.getLoc(), entry.sum, gradient);
+  else
+    entry.sum = gradient;
+}
+
+Value Backward::take(OpBuilder &builder, Value value) {
+  auto entry = arrived.find(value);
+  if (entry == arrived.end())
+    return {};
+  Value sum = entry->second.sum;
+  SmallVector<Value> slices = std::move(entry->second.slices);
+  arrived.erase(entry);
+  if (slices.size() > 1)
+    if (Value joined = joinSlices(builder, value, slices))
+      slices = {joined};
+  for (Value slice : slices)
+    sum = sum ? arith::AddFOp::create(builder, value.getLoc(), sum, slice) : slice;
+  return sum;
+}
+
+LogicalResult Backward::visit(OpBuilder &builder, Operation *op) {
+  bool any = false;
+  SmallVector<Value> resultGradients;
+  for (Value result : op->getResults()) {
+    resultGradients.push_back(take(builder, result));
+    any |= static_cast<bool>(resultGradients.back());
+  }
+  if (!any)
+    return success();
+  SmallVector<bool> wanted = llvm::map_to_vector(op->getOperands(), [&](Value operand) { return isActive(operand); });
+  FailureOr<SmallVector<Value>> operandGradients =
+      cast<DifferentiableOpInterface>(op).buildGradient(builder, resultGradients, wanted);
+  if (failed(operandGradients))
+    return failure();
+  for (auto [operand, gradient, isWanted] : llvm::zip_equal(op->getOperands(), *operandGradients, wanted)) {
+    if (!gradient || !isWanted)
+      continue;
+    if (gradient.getType() != operand.getType())
+      return op->emitOpError() << "has a gradient of type " << gradient.getType() << " for an operand of type "
+                               << operand.getType();
+    accumulate(builder, operand, gradient);
+  }
+  return success();
+}
+
+LogicalResult Backward::run(OpBuilder &builder, Value root, Value seed) {
+  if (failed(checkRules(root)))
+    return failure();
+  SmallVector<Operation *> order = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  if (isActive(root))
+    accumulate(builder, root, seed);
+  for (Operation *op : llvm::reverse(order))
+    if (failed(visit(builder, op)))
+      return failure();
+  for (Value parameter : parameters)
+    if (Value gradient = take(builder, parameter))
+      gradients[parameter] = gradient;
+  return success();
+}
