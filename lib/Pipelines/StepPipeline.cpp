@@ -14,12 +14,12 @@ using namespace nd;
 
 namespace {
 
-/// `nd.step` as text, as the pass takes it.
+/// `nd.step` as text without its braces, as the pass takes it.
 std::string recordOf(const StepOptions &options) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   std::string text;
   llvm::raw_string_ostream(text) << options.getAttribute(&context);
-  return text;
+  return StringRef(text).drop_front().drop_back().str();
 }
 
 void addOptimizer(OpPassManager &pm, const StepOptions &options) {

@@ -17,7 +17,7 @@ def RecordStep : Pass<"nd-record-step", "::mlir::ModuleOp"> {
 
     Example: `--nd-record-step='record={optimizer = "adamw", lr = 1.0e-4 : f64}'`.
   }];
-  let options = [Option<"record", "record", "std::string", "\"{}\"", "dictionary attribute, as text">];
+  let options = [Option<"record", "record", "std::string", "", "entries of a dictionary attribute, as text">];
 }
 
 def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
