@@ -1,18 +1,80 @@
-//===- IndexSharding.cpp - Index operations: sharding rules ---===//
+//===- IndexSharding.cpp - Gathers and scatters: sharding rules -----------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "nd/Dialect/ND/IR/ND.h"
+#include "ShardingRuleBuilder.h"
 
 using namespace mlir;
 using namespace nd;
 
-ShardingRule TakeOp::getShardingRule() { return {}; }
+using Rule = ShardingRuleBuilder;
 
-ShardingRule ScatterAddOp::getShardingRule() { return {}; }
+namespace {
 
-ShardingRule TakeAlongOp::getShardingRule() { return {}; }
+int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).getRank(); }
 
-ShardingRule ScatterAddAlongOp::getShardingRule() { return {}; }
+} // namespace
+
+/// Rows are needed as a whole; dimensions of the indices and of a row pass.
+ShardingRule TakeOp::getShardingRule() {
+  Rule rule(*this);
+  int64_t indexRank = rankOf(getIndices());
+  for (int64_t dim : llvm::seq(indexRank))
+    rule.pass({Rule::operand(1, dim), Rule::result(0, dim)});
+  for (int64_t dim : llvm::seq<int64_t>(1, rankOf(getTable())))
+    rule.pass({Rule::operand(0, dim), Rule::result(0, indexRank + dim - 1)});
+  rule.linear({0});
+  return rule.build();
+}
+
+/// Dimensions of the indices are summed over. With an initial value they need replication instead: every rank would add
+/// it.
+ShardingRule ScatterAddOp::getShardingRule() {
+  Rule rule(*this);
+  int64_t indexRank = rankOf(getIndices());
+  FactorKind summed = getInit() ? FactorKind::NeedReplication : FactorKind::Reduction;
+  for (int64_t dim : llvm::seq(indexRank))
+    rule.share(summed, {Rule::operand(0, dim), Rule::operand(1, dim)});
+  for (int64_t dim : llvm::seq<int64_t>(1, rankOf(getResult()))) {
+    SmallVector<Rule::Dim> dims = {Rule::operand(1, indexRank + dim - 1), Rule::result(0, dim)};
+    if (getInit())
+      dims.push_back(Rule::operand(2, dim));
+    rule.pass(dims);
+  }
+  if (getInit()) {
+    // Row r of the initial value is row r of the result, but the updates that go there lie anywhere.
+    rule.share(FactorKind::NeedReplication, {Rule::operand(2, 0), Rule::result(0, 0)});
+    rule.linear({1, 2});
+  } else {
+    rule.linear({1});
+  }
+  return rule.build();
+}
+
+ShardingRule TakeAlongOp::getShardingRule() {
+  Rule rule(*this);
+  auto input = cast<RankedTensorType>(getInput().getType()), result = cast<RankedTensorType>(getResult().getType());
+  for (int64_t dim : llvm::seq(result.getRank())) {
+    if (dim == static_cast<int64_t>(getDim()))
+      rule.pass({Rule::operand(1, dim), Rule::result(0, dim)});
+    else if (input.getDimSize(dim) == result.getDimSize(dim))
+      rule.pass({Rule::operand(0, dim), Rule::operand(1, dim), Rule::result(0, dim)});
+  }
+  rule.linear({0});
+  return rule.build();
+}
+
+ShardingRule ScatterAddAlongOp::getShardingRule() {
+  Rule rule(*this);
+  auto updates = cast<RankedTensorType>(getUpdates().getType()), result = cast<RankedTensorType>(getResult().getType());
+  for (int64_t dim : llvm::seq(result.getRank())) {
+    if (dim == static_cast<int64_t>(getDim()))
+      rule.sum({Rule::operand(0, dim), Rule::operand(1, dim)});
+    else if (updates.getDimSize(dim) == result.getDimSize(dim))
+      rule.pass({Rule::operand(0, dim), Rule::operand(1, dim), Rule::result(0, dim)});
+  }
+  rule.linear({1});
+  return rule.build();
+}

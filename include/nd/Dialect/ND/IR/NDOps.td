@@ -8,6 +8,7 @@
 #define ND_DIALECT_ND_IR_NDOPS_TD
 
 include "nd/Dialect/ND/IR/NDAttrs.td"
+include "nd/Dialect/ND/IR/NDCollectiveOps.td"
 include "nd/Dialect/ND/IR/NDCompositeOps.td"
 include "nd/Dialect/ND/IR/NDIndexOps.td"
 include "nd/Dialect/ND/IR/NDKernelOps.td"

@@ -9,8 +9,11 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <string>
 
 namespace nd {
+
+enum class ReductionKind : uint32_t;
 
 /// What sharding a factor does to the operation.
 enum class FactorKind {
@@ -26,6 +29,7 @@ enum class FactorKind {
 struct Factor {
   int64_t size;
   FactorKind kind;
+  ReductionKind reduction{}; ///< how partial results are combined, of a Reduction factor
 };
 
 /// One rule per operation: each dimension of each operand and result is a product of factors, major to minor.
@@ -36,6 +40,12 @@ struct ShardingRule {
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<TensorFactors> operands;
   llvm::SmallVector<TensorFactors> results;
+  /// Sets of operands in which the operation is jointly linear: when exactly the operands of one set are partial sums
+  /// over the same axes, so is every result. In any other case an operand has to be reduced first.
+  llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
+
+  /// `([i0, i1], [i1]) -> ([i0]) {i0=8, i1=4} reduction={i1:sum}`, for tests and messages.
+  std::string str() const;
 };
 
 } // namespace nd
