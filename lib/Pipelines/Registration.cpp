@@ -7,6 +7,7 @@
 #include "nd/Pipelines/Registration.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/Transforms/Passes.h"
+#include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/RT/IR/RT.h"
@@ -20,5 +21,6 @@ void nd::registerDialects(mlir::DialectRegistry &registry) {
 
 void nd::registerPasses() {
   mlir::registerTransformsPasses();
+  registerNDGemmPasses();
   registerNDTrainingPasses();
 }
