@@ -12,8 +12,8 @@ rt.kernel @double inputs [memref<4x8xf32, strided<[32, 1]>>] results [memref<4x8
 
 // CHECK-LABEL: rt.program @step attributes {arena_bytes = 4096 : i64}
 rt.program @step attributes {arena_bytes = 4096 : i64} {
-  // CHECK: rt.tensor "weight" "w" at 0 {dim_axes = [array<i64: 0>, array<i64>], global_shape = array<i64: 16, 32>} : memref<8x32xf32>
-  %w = rt.tensor "weight" "w" at 0 {global_shape = array<i64: 16, 32>, dim_axes = [array<i64: 0>, array<i64>]} : memref<8x32xf32>
+  // CHECK: rt.tensor "weight" "w" at 0 {dim_axes = [["dp"], []], global_shape = array<i64: 16, 32>} : memref<8x32xf32>
+  %w = rt.tensor "weight" "w" at 0 {global_shape = array<i64: 16, 32>, dim_axes = [["dp"], []]} : memref<8x32xf32>
   // CHECK: rt.buffer at 1024 : memref<4x32xf32>
   %x = rt.buffer at 1024 : memref<4x32xf32>
   %y = rt.buffer : memref<4x8xf32>
@@ -29,8 +29,8 @@ rt.program @step attributes {arena_bytes = 4096 : i64} {
   // CHECK: rt.gemm %{{.*}}, %{{.*}} bias(%{{.*}}) into %{{.*}} accumulate
   rt.gemm %x, %wt bias(%b) into %y accumulate
     : memref<4x32xf32>, memref<32x8xf32, strided<[1, 32]>> bias memref<8xf32> into memref<4x8xf32>
-  // CHECK: %[[E:.*]] = rt.collective_start all_reduce %{{.*}} to %{{.*}} axes = [0] reduction = sum name = "gradient of w"
-  %e = rt.collective_start all_reduce %y to %y axes = [0] reduction = sum name = "gradient of w" : memref<4x8xf32> to memref<4x8xf32>
+  // CHECK: %[[E:.*]] = rt.collective_start all_reduce %{{.*}} to %{{.*}} axes = ["dp"] reduction = sum name = "gradient of w"
+  %e = rt.collective_start all_reduce %y to %y axes = ["dp"] reduction = sum name = "gradient of w" : memref<4x8xf32> to memref<4x8xf32>
   // CHECK: rt.wait %[[E]]
   rt.wait %e
   // CHECK: rt.copy

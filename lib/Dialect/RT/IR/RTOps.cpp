@@ -71,8 +71,12 @@ LogicalResult TensorOp::verify() {
   if (std::optional<ArrayAttr> axes = getDimAxes()) {
     if (axes->size() != rank)
       return emitOpError("dim_axes has ") << axes->size() << " entries, the tensor " << rank << " dimensions";
-    if (!llvm::all_of(*axes, llvm::IsaPred<DenseI64ArrayAttr>))
-      return emitOpError("dim_axes must hold one array<i64: ...> per dimension");
+    auto isNameList = [](Attribute dim) {
+      auto names = dyn_cast<ArrayAttr>(dim);
+      return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
+    };
+    if (!llvm::all_of(*axes, isNameList))
+      return emitOpError("dim_axes must hold one list of axis names per dimension");
   }
   return verifyRootLayout(*this, type, getOffset());
 }

@@ -26,6 +26,8 @@ inline constexpr llvm::StringLiteral kStorage = "nd.storage";
 inline constexpr llvm::StringLiteral kAliases = "nd.aliases";
 inline constexpr llvm::StringLiteral kPaddingIdx = "nd.padding_idx";
 inline constexpr llvm::StringLiteral kBound = "nd.bound";
+inline constexpr llvm::StringLiteral kSharding = "nd.sharding";
+inline constexpr llvm::StringLiteral kGlobalShape = "nd.global_shape";
 
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";

@@ -32,8 +32,8 @@ def RT_TensorOp : RT_Op<"tensor", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a named tensor of the program, with its own place in the arena for the whole step";
   let description = [{
     `kind` is the `nd.kind` of the argument or result it stands for; a state tensor, argument and result, is one `rt.tensor`.
-    `shape` is this rank's; `global_shape` and `dim_axes` (mesh axes that shard each dimension, major to minor) say which part of the
-    global tensor it is. Integers of an input lie in [0, bound), or equal `ignore`. `info` is carried into the manifest.
+    The type is this rank's; `global_shape` and `dim_axes` (names of the mesh axes that shard each dimension, major to minor) say
+    which part of the global tensor it is. Integers of an input lie in [0, bound), or equal `ignore`. `info` is carried into the manifest.
   }];
   let arguments = (ins StrAttr:$kind, StrAttr:$tensor_name, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape, OptionalAttr<ArrayAttr>:$dim_axes,
@@ -187,16 +187,18 @@ def RT_FillZeroOp : RT_Op<"fill_zero"> {
 }
 
 def RT_CollectiveStartOp : RT_Op<"collective_start"> {
-  let summary = "starts a collective over the ranks that differ only in the mesh axes `axes`";
+  let summary = "starts a collective over the ranks that differ only in the named mesh axes";
   let description = [{
-    Source and target are contiguous and belong to the transport until the wait; for an all-reduce they may be equal. `name` says for messages
-    what is reduced. Collectives of a program start in the same order on all ranks.
+    Source and target are contiguous and belong to the transport until the wait; for an all-reduce they may be equal. `name` says for messages what
+    is moved, `reason` what asked for it. Collectives of a program start in the same order on all ranks.
   }];
   let arguments = (ins RT_CollectiveKindAttr:$kind, Arg<RT_Buffer, "", [MemRead]>:$source, Arg<RT_Buffer, "", [MemWrite]>:$target,
-                       DenseI64ArrayAttr:$axes, RT_ReductionAttr:$reduction, StrAttr:$name, UnitAttr:$scalar);
+                       StrArrayAttr:$axes, RT_ReductionAttr:$reduction, StrAttr:$name, OptionalAttr<StrAttr>:$reason,
+                       UnitAttr:$scalar);
   let results = (outs RT_EventType:$event);
   let assemblyFormat = [{
-    $kind $source `to` $target `axes` `=` $axes `reduction` `=` $reduction `name` `=` $name (`scalar` $scalar^)? attr-dict
+    $kind $source `to` $target `axes` `=` $axes `reduction` `=` $reduction `name` `=` $name (`reason` `=` $reason^)?
+    (`scalar` $scalar^)? attr-dict
     `:` type($source) `to` type($target)
   }];
   let hasVerifier = 1;
