@@ -12,7 +12,7 @@ rt.kernel @double inputs [memref<4x8xf32, strided<[32, 1]>>] results [memref<4x8
 
 // CHECK-LABEL: rt.program @step attributes {arena_bytes = 4096 : i64}
 rt.program @step attributes {arena_bytes = 4096 : i64} {
-  // CHECK: rt.tensor "weight" "w" at 0 {dim_axes = [["dp"], []], global_shape = array<i64: 16, 32>} : memref<8x32xf32>
+  // CHECK: rt.tensor "weight" "w" at 0 {dim_axes = {{\[\[}}"dp"], []], global_shape = array<i64: 16, 32>} : memref<8x32xf32>
   %w = rt.tensor "weight" "w" at 0 {global_shape = array<i64: 16, 32>, dim_axes = [["dp"], []]} : memref<8x32xf32>
   // CHECK: rt.buffer at 1024 : memref<4x32xf32>
   %x = rt.buffer at 1024 : memref<4x32xf32>
