@@ -1,26 +1,60 @@
-//===- IndexGradients.cpp - Index operations: gradient rules ---===//
+//===- IndexGradients.cpp - Gathers and scatters: gradient rules ----------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// Gathers and scatters are each other's transposes. Indices are integers and receive nothing.
+//
+//===----------------------------------------------------------------------===//
 
-#include "nd/Dialect/ND/IR/ND.h"
+#include "Arithmetic.h"
 
 using namespace mlir;
 using namespace nd;
 
-FailureOr<SmallVector<Value>> TakeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+using Gradients = FailureOr<SmallVector<Value>>;
+
+Gradients TakeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  RankedTensorType type = getTable().getType();
+  Value grad = ScatterAddOp::create(builder, getLoc(), withShape(type, type.getShape()), getIndices(),
+                                    resultGrads.front(), Value(), getPaddingIdxAttr());
+  return SmallVector<Value>{grad, Value()};
 }
 
-FailureOr<SmallVector<Value>> ScatterAddOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients ScatterAddOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  Arithmetic emit{builder, getLoc()};
+  Value grad = resultGrads.front(), updatesGrad;
+  if (wanted[1]) {
+    RankedTensorType type = getUpdates().getType();
+    updatesGrad =
+        TakeOp::create(builder, getLoc(), withShape(type, type.getShape()), grad, getIndices(), IntegerAttr());
+    // Updates of the padding row are dropped, so nothing comes back from it.
+    if (std::optional<uint64_t> padding = getPaddingIdx()) {
+      Value isPadding =
+          emit.make<arith::CmpIOp>(arith::CmpIPredicate::eq, getIndices(),
+                                   intSplatLike(builder, getLoc(), getIndices(), static_cast<int64_t>(*padding)));
+      int64_t rank = getIndices().getType().getRank();
+      Value spread = broadcastTo(builder, getLoc(), isPadding, type.getShape(), sequence(rank));
+      updatesGrad = emit.zeroWhere(spread, updatesGrad);
+    }
+  }
+  SmallVector<Value> result = {Value(), updatesGrad};
+  if (getInit())
+    result.push_back(wanted[2] ? grad : Value());
+  return result;
 }
 
-FailureOr<SmallVector<Value>> TakeAlongOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients TakeAlongOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  RankedTensorType type = getInput().getType();
+  Value grad = ScatterAddAlongOp::create(builder, getLoc(), withShape(type, type.getShape()), getIndices(),
+                                         resultGrads.front(), getDim());
+  return SmallVector<Value>{grad, Value()};
 }
 
-FailureOr<SmallVector<Value>> ScatterAddAlongOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients ScatterAddAlongOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  RankedTensorType type = getUpdates().getType();
+  Value grad = TakeAlongOp::create(builder, getLoc(), withShape(type, type.getShape()), resultGrads.front(),
+                                   getIndices(), getDim());
+  return SmallVector<Value>{Value(), grad};
 }

@@ -1,34 +1,71 @@
-//===- StructuralGradients.cpp - Structural operations: gradient rules ---===//
+//===- StructuralGradients.cpp - Data movement: gradient rules ------------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// Every operation here is linear: its gradient is its transpose, and depends on the operand's shape only.
+//
+//===----------------------------------------------------------------------===//
 
-#include "nd/Dialect/ND/IR/ND.h"
+#include "nd/Dialect/ND/IR/Builders.h"
 
 using namespace mlir;
 using namespace nd;
 
-FailureOr<SmallVector<Value>> BroadcastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+using Gradients = FailureOr<SmallVector<Value>>;
+
+Gradients BroadcastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  SmallVector<int64_t> added = llvm::filter_to_vector(sequence(getType().getRank()),
+                                                      [&](int64_t dim) { return !llvm::is_contained(getDims(), dim); });
+  return SmallVector<Value>{reduceSum(builder, getLoc(), resultGrads.front(), added)};
 }
 
-FailureOr<SmallVector<Value>> ReshapeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients ReshapeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  return SmallVector<Value>{reshape(builder, getLoc(), resultGrads.front(), getInput().getType().getShape())};
 }
 
-FailureOr<SmallVector<Value>> TransposeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients TransposeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  return SmallVector<Value>{transpose(builder, getLoc(), resultGrads.front(), invertPermutation(getPermutation()))};
 }
 
-FailureOr<SmallVector<Value>> SliceOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients SliceOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  RankedTensorType inputType = getInput().getType();
+  SmallVector<int64_t> high, interior;
+  for (auto [size, extent, start, stride] :
+       llvm::zip_equal(getType().getShape(), inputType.getShape(), getStarts(), getStrides())) {
+    // Without elements there is nothing to put back: all padding is before.
+    int64_t end = size == 0 ? start : start + (size - 1) * stride + 1;
+    high.push_back(extent - end);
+    interior.push_back(stride - 1);
+  }
+  Value zero = scalar(builder, getLoc(), inputType.getElementType(), 0.0);
+  return SmallVector<Value>{PadOp::create(builder, getLoc(), withShape(inputType, inputType.getShape()),
+                                          resultGrads.front(), zero, getStarts(), high, interior)};
 }
 
-FailureOr<SmallVector<Value>> PadOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients PadOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  Value grad = resultGrads.front(), inputGrad;
+  SmallVector<int64_t> strides = llvm::map_to_vector(getInterior(), [](int64_t amount) { return amount + 1; });
+  inputGrad = SliceOp::create(builder, getLoc(), withShape(tensorTypeOf(grad), getInput().getType().getShape()), grad,
+                              getLow(), strides);
+  SmallVector<Value> result(2);
+  if (wanted[0])
+    result[0] = inputGrad;
+  // The value stands wherever the input does not.
+  if (wanted[1])
+    result[1] = arith::SubFOp::create(builder, getLoc(), reduceSumAll(builder, getLoc(), grad),
+                                      reduceSumAll(builder, getLoc(), inputGrad));
+  return result;
 }
 
-FailureOr<SmallVector<Value>> ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
-  return emitOpError("has no gradient rule");
+Gradients ConcatOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
+  SmallVector<Value> result;
+  int64_t dim = getDim(), start = 0;
+  for (auto [input, isWanted] : llvm::zip_equal(getInputs(), wanted)) {
+    int64_t size = tensorTypeOf(input).getDimSize(dim);
+    result.push_back(isWanted ? slice(builder, getLoc(), resultGrads.front(), dim, start, size) : Value());
+    start += size;
+  }
+  return result;
 }
