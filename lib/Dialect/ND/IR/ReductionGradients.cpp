@@ -14,7 +14,7 @@ using Gradients = FailureOr<SmallVector<Value>>;
 namespace {
 
 /// One operand of the contraction that yields a gradient.
-struct Factor {
+struct ContractionOperand {
   Value value;
   SmallVector<int64_t> batch, contract;
   /// The dimension of the wanted gradient that each dimension of `value` becomes; -1 where it is contracted.
@@ -32,8 +32,9 @@ struct Factor {
 
 /// The contraction of `a` and `b`, batch dimensions paired in order, with the result's dimensions where their targets
 /// say. Operands are exchanged when that saves a transpose.
-Value contract(OpBuilder &builder, Location loc, const Factor &a, const Factor &b, Type elementType) {
-  auto orderOf = [](const Factor &lhs, const Factor &rhs) {
+Value contract(OpBuilder &builder, Location loc, const ContractionOperand &a, const ContractionOperand &b,
+               Type elementType) {
+  auto orderOf = [](const ContractionOperand &lhs, const ContractionOperand &rhs) {
     SmallVector<int64_t> order;
     for (int64_t dim : lhs.batch)
       order.push_back(lhs.target[dim]);
@@ -43,7 +44,7 @@ Value contract(OpBuilder &builder, Location loc, const Factor &a, const Factor &
   };
   SmallVector<int64_t> order = orderOf(a, b);
   bool exchange = !llvm::is_sorted(order) && llvm::is_sorted(orderOf(b, a));
-  const Factor &lhs = exchange ? b : a, &rhs = exchange ? a : b;
+  const ContractionOperand &lhs = exchange ? b : a, &rhs = exchange ? a : b;
   if (exchange)
     order = orderOf(b, a);
   Value product =
@@ -69,15 +70,15 @@ Gradients DotGeneralOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
     Value other = ofLhs ? getRhs() : getLhs();
     int64_t firstFree = numBatch + (ofLhs ? 0 : numLhsFree), firstOtherFree = numBatch + (ofLhs ? numLhsFree : 0);
 
-    Factor result{grad, sequence(numBatch), sequence(otherFree.size(), firstOtherFree),
-                  SmallVector<int64_t>(numBatch + numLhsFree + numRhsFree, -1)};
+    ContractionOperand result{grad, sequence(numBatch), sequence(otherFree.size(), firstOtherFree),
+                              SmallVector<int64_t>(numBatch + numLhsFree + numRhsFree, -1)};
     for (auto [position, dim] : llvm::enumerate(batch))
       result.target[position] = dim;
     for (auto [position, dim] : llvm::enumerate(free))
       result.target[firstFree + position] = dim;
 
-    Factor operand{other, llvm::to_vector(otherBatch), llvm::to_vector(otherFree),
-                   SmallVector<int64_t>(tensorTypeOf(other).getRank(), -1)};
+    ContractionOperand operand{other, llvm::to_vector(otherBatch), llvm::to_vector(otherFree),
+                               SmallVector<int64_t>(tensorTypeOf(other).getRank(), -1)};
     for (auto [dim, otherDim] : llvm::zip_equal(batch, otherBatch))
       operand.target[otherDim] = dim;
     for (auto [dim, otherDim] : llvm::zip_equal(contracted, otherContracted))
