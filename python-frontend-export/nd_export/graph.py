@@ -9,9 +9,10 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from .errors import ExportError, is_machinery, shorten
+from .errors import ExportError
 from .parameters import Parameter
 from .weights import Stored
+from .where import is_machinery, shorten
 
 _ONNX_DTYPES = {
     "f32": onnx.TensorProto.FLOAT,

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
-import logging
 import re
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 import torch
 
 from . import fake
-from .errors import ExportError, ModuleTracker, first_paragraph, where_in_trace, where_raised
+from .errors import ExportError
+from .failures import conversion_errors, quiet, refuse_state, user_errors
 from .progress import Progress
+from .where import ModuleTracker
 
 OPSET = 23
 # Traced sizes of symbols: primes, so that no size of a model is taken for a symbol's.
@@ -72,10 +71,10 @@ def trace(
     dims = {s: torch.export.Dim(s, max=limits.get(s)) for d in dimensions.values() for s in d.values()}
     shapes = {name: {axis: dims[s] for axis, s in dimensions.get(name, {}).items()} for name in inputs}
     tracker = ModuleTracker(module)
-    with _quiet(), progress.stage("tracing the module"), _user_errors(tracker), tracker.watch():
+    with quiet(), progress.stage("tracing the module"), user_errors(tracker), tracker.watch():
         program = torch.export.export(module, (), inputs, dynamic_shapes=shapes, strict=False)
-    _refuse_state(program)
-    with _quiet(), progress.stage("translating to ONNX"), _conversion_errors(program), fake.mode_of(module):
+    refuse_state(program)
+    with quiet(), progress.stage("translating to ONNX"), conversion_errors(program), fake.mode_of(module):
         onnx_program = torch.onnx.export(program, dynamo=True, optimize=False, opset_version=OPSET, verbose=False)
     if onnx_program is None:
         raise ExportError("torch.onnx.export returned no program")
@@ -99,87 +98,6 @@ def example_size(position: int, limit: int | None) -> int:
 
 def _integer(bound) -> int:
     return int(bound) if str(bound).lstrip("-").isdigit() else 1
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without warnings that are about PyTorch itself."""
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
-
-
-@contextlib.contextmanager
-def _user_errors(tracker: ModuleTracker) -> Iterator[None]:
-    """Exceptions from the model's own code, as errors that name the module and the line."""
-    try:
-        yield
-    except ExportError as error:
-        error.module = tracker.path() or error.module
-        error.where = error.where or where_raised(error)
-        raise
-    except Exception as error:
-        text = first_paragraph(str(error)) or type(error).__name__
-        remedy = None
-        if "data-dependent" in text:
-            remedy = "the code branches on values of tensors, which a graph cannot; use torch.where or fix it in config"
-        elif "Constraints violated" in text or "specialized" in text:
-            remedy = (
-                "the code treats some sizes apart; give the symbol a smaller limit (nd-export hf --max-seq, limits=...), "
-                "or leave it out of dynamic_shapes"
-            )
-        where = where_raised(error) or where_in_trace(str(error))
-        raise ExportError(f"torch.export failed: {text}", tracker.path(), where, remedy) from error
-
-
-@contextlib.contextmanager
-def _conversion_errors(program) -> Iterator[None]:
-    """A failed translation to ONNX, as an error that names the operation, its module and its line."""
-    try:
-        yield
-    except torch.onnx.OnnxExporterError as error:
-        chain, cause = [], error
-        while cause is not None:
-            chain.append(cause)
-            cause = cause.__cause__
-        text = first_paragraph(str(chain[-1]))
-        named = re.search(r"translating node %(\w+)", " ".join(map(str, chain)))
-        node = next((n for n in program.graph.nodes if named and n.name == named.group(1)), None)
-        scopes = list((node.meta.get("nn_module_stack") or {}).values()) if node else []
-        module = str(scopes[-1][0]) if scopes else None
-        raise ExportError(
-            f"torch.onnx cannot translate an operation: {text}",
-            module,
-            where_in_trace(node.meta.get("stack_trace")) if node else None,
-            "write that line with other PyTorch operations, or choose a config that avoids it",
-        ) from error
-
-
-def _refuse_state(program) -> None:
-    """The translation to ONNX silently drops updates of buffers: refuse a graph with any."""
-    buffers = program.graph_signature.inputs_to_buffers
-    for node in program.graph.nodes:
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
-            continue
-        arguments = list(zip(node.target._schema.arguments, node.args, strict=False))
-        written = [a for s, a in arguments if s.alias_info is not None and s.alias_info.is_write]
-        if node.target is torch.ops.aten.batch_norm.default and node.args[5]:
-            written += node.args[3:5]
-        for argument in written:
-            if isinstance(argument, torch.fx.Node) and argument.name in buffers:
-                scopes = list((node.meta.get("nn_module_stack") or {}).values())
-                raise ExportError(
-                    f"forward updates the buffer '{buffers[argument.name]}', and nd has no state besides parameters",
-                    str(scopes[-1][0]) if scopes else None,
-                    where_in_trace(node.meta.get("stack_trace")),
-                    "use a module without running statistics (LayerNorm instead of BatchNorm), or put it in eval()",
-                )
 
 
 def _rename_symbols(model: ir.Model, dimensions: Mapping[str, Mapping[int, str]]) -> dict[str, str]:

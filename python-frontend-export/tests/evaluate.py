@@ -10,7 +10,6 @@ import onnx
 import torch
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
-from safetensors.numpy import load_file
 
 
 class NdAttention(OpRun):
@@ -47,8 +46,7 @@ class NdAttention(OpRun):
 def load(folder: Path) -> onnx.ModelProto:
     """The model with its external parameters filled in, from where the graph says their bytes are."""
     model = onnx.load(folder / "model.onnx", load_external_data=False)
-    sidecar = json.loads((folder / "model.nd.json").read_text())
-    weights = Path(sidecar["weights_dir"] or folder)
+    weights = Path(sidecar(folder)["weights_dir"] or folder)
     for node in model.graph.node:
         if node.domain == "ai.nd":  # the evaluator would take the attributes of ONNX's own operator of that name
             node.op_type = f"Nd{node.op_type}"
@@ -61,6 +59,21 @@ def load(folder: Path) -> onnx.ModelProto:
             tensor.ClearField("external_data")
             tensor.data_location = onnx.TensorProto.DEFAULT
     return model
+
+
+def graph(folder: Path) -> onnx.GraphProto:
+    """The graph as it is in the file."""
+    return onnx.load(folder / "model.onnx", load_external_data=False).graph
+
+
+def sidecar(folder: Path) -> dict:
+    """model.nd.json."""
+    return json.loads((folder / "model.nd.json").read_text())
+
+
+def attributes(node: onnx.NodeProto) -> dict:
+    """A node's attributes by name."""
+    return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
 
 
 def run(folder: Path, **inputs) -> list[np.ndarray]:
@@ -79,10 +92,3 @@ def difference(a, b) -> float:
     """|a - b| / |b| by Frobenius norm."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))
-
-
-def stored(folder: Path, name: str) -> np.ndarray:
-    """A parameter by the sidecar's `file` and `key`."""
-    sidecar = json.loads((folder / "model.nd.json").read_text())
-    entry = sidecar["parameters"][name]
-    return load_file(Path(sidecar["weights_dir"] or folder) / entry["file"])[entry["key"]]
