@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Patterns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -32,3 +34,5 @@ void NDDialect::initialize() {
 Operation *NDDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
   return arith::ConstantOp::materialize(builder, value, type, loc);
 }
+
+void NDDialect::getCanonicalizationPatterns(RewritePatternSet &patterns) const { populateAdditionPatterns(patterns); }

@@ -27,8 +27,10 @@ def ND_Dialect : Dialect {
     definition. An operation without a rule that a pass needs is an error, never a silent default.
   }];
   let cppNamespace = "::nd";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
+  let hasCanonicalizer = 1; // of arith operations on what this dialect computes
 }
 
 class ND_Op<string mnemonic, list<Trait> traits = []> : Op<ND_Dialect, mnemonic, traits>;

@@ -71,6 +71,7 @@ def ND_PadOp : ND_DifferentiableOp<"pad", [AllElementTypesMatch<["input", "value
   }];
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def ND_ConcatOp : ND_DifferentiableOp<"concat"> {
@@ -80,6 +81,7 @@ def ND_ConcatOp : ND_DifferentiableOp<"concat"> {
   let assemblyFormat = "$inputs `dim` `=` $dim attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let hasCanonicalizer = 1;
 }
 
 def ND_IotaOp : ND_PureOp<"iota"> {
