@@ -1,0 +1,73 @@
+//===- Manifest.h - A program folder ----------------------------*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LAUNCH_MANIFEST_H
+#define ND_LAUNCH_MANIFEST_H
+
+#include "nd/Runtime/Core/ABI.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace nd::launch {
+
+/// Where the bytes of a parameter lie, relative to a weights folder: a key of a safetensors file, or a range of a file.
+struct Storage {
+  std::string file, key;
+  int64_t offset = 0, length = 0;
+};
+
+struct TensorInfo {
+  std::string kind, name;
+  int32_t dtype = ND_F32;
+  llvm::SmallVector<int64_t, 4> globalShape;
+  int64_t bound = 0;
+  std::optional<Storage> storage;
+
+  std::string describe() const { return kind + " '" + name + "'"; }
+  int64_t numElements() const;
+};
+
+struct CollectiveInfo {
+  std::string kind, name, location;
+};
+
+/// manifest.json; docs/manifest.md says what the keys mean.
+struct Manifest {
+  std::string folder;
+  std::string name;
+  int64_t abi = 0;
+  std::vector<std::string> axes;
+  std::vector<int64_t> axisSizes;
+  int64_t ranks = 1;
+  std::vector<std::string> programs; ///< paths of executables
+  std::vector<int64_t> rankProgram;
+  std::vector<TensorInfo> tensors;
+  std::vector<CollectiveInfo> collectives;
+  llvm::json::Object model, step;
+
+  /// The group of ranks that differ in the axes of the mask, as metrics name it: axes of size above 1 joined by `+`.
+  std::string groupName(uint32_t mask) const;
+};
+
+/// Reads and checks the manifest of a program folder.
+llvm::Expected<Manifest> readManifest(llvm::StringRef folder);
+
+/// Names of types as IR and manifests write them.
+llvm::Expected<int32_t> parseDtype(llvm::StringRef name);
+
+/// An error that says `message`; the launcher prints it and exits with 1.
+llvm::Error failure(const llvm::Twine &message);
+
+/// The contents of a whole JSON file, which must be an object.
+llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path);
+
+} // namespace nd::launch
+
+#endif // ND_LAUNCH_MANIFEST_H

@@ -1,0 +1,193 @@
+//===- Manifest.cpp - A program folder ------------------------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Launch/Manifest.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace nd::launch;
+
+int64_t TensorInfo::numElements() const {
+  int64_t count = 1;
+  for (int64_t size : globalShape)
+    count *= size;
+  return count;
+}
+
+std::string Manifest::groupName(uint32_t mask) const {
+  std::string name;
+  for (size_t axis = 0; axis < axes.size(); ++axis)
+    if ((mask >> axis & 1) && axisSizes[axis] > 1)
+      name += (name.empty() ? "" : "+") + axes[axis];
+  return name;
+}
+
+Error nd::launch::failure(const Twine &message) { return createStringError(std::make_error_code(std::errc::invalid_argument), message); }
+
+Expected<json::Object> nd::launch::readJsonObject(StringRef path) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
+  if (!buffer)
+    return failure("cannot read " + path + ": " + buffer.getError().message());
+  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  if (!value)
+    return failure(path + " is not JSON: " + toString(value.takeError()));
+  json::Object *object = value->getAsObject();
+  if (!object)
+    return failure(path + " holds no JSON object");
+  return std::move(*object);
+}
+
+Expected<int32_t> nd::launch::parseDtype(StringRef name) {
+  int32_t dtype = StringSwitch<int32_t>(name)
+                      .Case("f32", ND_F32)
+                      .Case("bf16", ND_BF16)
+                      .Case("f16", ND_F16)
+                      .Case("f64", ND_F64)
+                      .Case("i64", ND_I64)
+                      .Case("i32", ND_I32)
+                      .Case("i16", ND_I16)
+                      .Case("i8", ND_I8)
+                      .Case("i1", ND_I1)
+                      .Default(-1);
+  if (dtype < 0)
+    return failure("unknown type '" + name + "'");
+  return dtype;
+}
+
+namespace {
+
+/// Reads fields of the manifest; the first problem is kept, with its place.
+class Reader {
+public:
+  explicit Reader(StringRef path) : path(path) {}
+
+  Error fill(Manifest &manifest, json::Object &root);
+
+private:
+  template <typename T> bool read(const json::Value &value, T &out, json::Path place) {
+    return json::fromJSON(value, out, place);
+  }
+  Error report(json::Path::Root &root) {
+    return failure(path + ": " + toString(root.getError()) + "; recompile the program with nd-compile");
+  }
+  Error readTensor(const json::Value &value, size_t index, TensorInfo &tensor);
+  Error checkRanks(const Manifest &manifest);
+
+  std::string path;
+};
+
+} // namespace
+
+Error Reader::readTensor(const json::Value &value, size_t index, TensorInfo &tensor) {
+  json::Path::Root root("tensors[" + std::to_string(index) + "]");
+  json::ObjectMapper mapper(value, root);
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::optional<int64_t> bound;
+  if (!mapper || !mapper.map("kind", tensor.kind) || !mapper.map("name", tensor.name) || !mapper.map("dtype", dtype) ||
+      !mapper.map("global_shape", shape) || !mapper.mapOptional("bound", bound))
+    return report(root);
+  Expected<int32_t> parsed = parseDtype(dtype);
+  if (!parsed)
+    return failure(path + ": " + tensor.describe() + ": " + toString(parsed.takeError()));
+  tensor.dtype = *parsed;
+  for (int64_t size : shape)
+    if (size < 0)
+      return failure(path + ": " + tensor.describe() + " has a negative size");
+  tensor.globalShape.assign(shape.begin(), shape.end());
+  tensor.bound = bound.value_or(0);
+  const json::Object *storage = value.getAsObject()->getObject("storage");
+  if (!storage)
+    return Error::success();
+  tensor.storage.emplace();
+  tensor.storage->file = storage->getString("file").value_or("").str();
+  tensor.storage->key = storage->getString("key").value_or("").str();
+  tensor.storage->offset = storage->getInteger("offset").value_or(0);
+  tensor.storage->length = storage->getInteger("length").value_or(0);
+  if (tensor.storage->file.empty())
+    return failure(path + ": the storage of " + tensor.describe() + " names no file");
+  return Error::success();
+}
+
+Error Reader::checkRanks(const Manifest &manifest) {
+  int64_t product = 1;
+  for (int64_t size : manifest.axisSizes)
+    product *= size;
+  if (manifest.axes.size() != manifest.axisSizes.size() || manifest.axes.size() > ND_MAX_AXES ||
+      product != manifest.ranks || manifest.ranks < 1 || manifest.ranks > 4096)
+    return failure(path + ": the mesh does not have the " + Twine(manifest.ranks) + " ranks of 'ranks'");
+  if (manifest.rankProgram.size() != static_cast<size_t>(manifest.ranks))
+    return failure(path + ": 'rank_program' must name a program for each of the " + Twine(manifest.ranks) + " ranks");
+  for (int64_t program : manifest.rankProgram)
+    if (program < 0 || program >= static_cast<int64_t>(manifest.programs.size()))
+      return failure(path + ": 'rank_program' names program " + Twine(program) + ", which does not exist");
+  return Error::success();
+}
+
+Error Reader::fill(Manifest &manifest, json::Object &object) {
+  std::optional<StringRef> format = object.getString("format");
+  if (!format || *format != "nd.program")
+    return failure(path + " is not the manifest of a compiled program (\"format\": \"nd.program\")");
+  if (object.getInteger("version") != 1)
+    return failure(path + " has another version than 1, which this nd-run reads; recompile the program");
+  json::Value value(std::move(object));
+  json::Path::Root root("manifest");
+  json::ObjectMapper mapper(value, root);
+  json::Object &fields = *value.getAsObject();
+  json::Object *mesh = fields.getObject("mesh");
+  json::Array *programs = fields.getArray("programs"), *tensors = fields.getArray("tensors");
+  if (!mapper || !mapper.map("abi", manifest.abi) || !mapper.map("ranks", manifest.ranks) ||
+      !mapper.map("rank_program", manifest.rankProgram) || !mapper.mapOptional("name", manifest.name))
+    return report(root);
+  if (!mesh || !programs || !tensors)
+    return failure(path + ": 'mesh', 'programs' and 'tensors' must be there; recompile the program with nd-compile");
+  json::Path::Root meshRoot("mesh");
+  json::ObjectMapper meshMapper(*fields.get("mesh"), meshRoot);
+  if (!meshMapper || !meshMapper.map("axes", manifest.axes) || !meshMapper.map("sizes", manifest.axisSizes))
+    return report(meshRoot);
+  for (const json::Value &program : *programs) {
+    const json::Object *entry = program.getAsObject();
+    std::optional<StringRef> file = entry ? entry->getString("file") : std::nullopt;
+    if (!file || sys::path::is_absolute(*file) || file->contains(".."))
+      return failure(path + ": 'programs' must name files of the folder");
+    SmallString<256> full(manifest.folder);
+    sys::path::append(full, *file);
+    if (!sys::fs::can_execute(full))
+      return failure("the executable " + full + " of the program is missing; recompile it with nd-compile");
+    manifest.programs.push_back(std::string(full));
+  }
+  for (const auto &[index, entry] : enumerate(*tensors))
+    if (Error error = readTensor(entry, index, manifest.tensors.emplace_back()))
+      return error;
+  if (const json::Array *collectives = fields.getArray("collectives"))
+    for (const json::Value &entry : *collectives)
+      if (const json::Object *info = entry.getAsObject())
+        manifest.collectives.push_back({info->getString("kind").value_or("").str(), info->getString("name").value_or("").str(),
+                                        info->getString("location").value_or("").str()});
+  if (json::Object *model = fields.getObject("model"))
+    manifest.model = std::move(*model);
+  if (json::Object *step = fields.getObject("step"))
+    manifest.step = std::move(*step);
+  return checkRanks(manifest);
+}
+
+Expected<Manifest> nd::launch::readManifest(StringRef folder) {
+  SmallString<256> path(folder);
+  sys::path::append(path, "manifest.json");
+  if (!sys::fs::exists(path))
+    return failure(folder + " is no program folder: it has no manifest.json; make one with nd-compile -o " + folder);
+  Expected<json::Object> object = readJsonObject(path);
+  if (!object)
+    return object.takeError();
+  Manifest manifest;
+  manifest.folder = folder.str();
+  if (Error error = Reader(path).fill(manifest, *object))
+    return std::move(error);
+  return manifest;
+}

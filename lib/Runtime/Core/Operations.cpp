@@ -1,0 +1,69 @@
+//===- Operations.cpp - What a step calls, but for library calls ----------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Runtime/Core/Rank.h"
+#include <cstring>
+
+using namespace nd::rt;
+
+void nd_rt_launch(nd_rank *rank, const nd_kernel *kernels, const nd_launch_desc *desc, void *const *args) {
+  if (!rank->proceed())
+    return;
+  nd_kernel kernel = kernels[desc->kernel];
+  if (desc->extent <= desc->grain) {
+    kernel(args, 0, desc->extent, rank->scratch(0));
+    return;
+  }
+  rank->pool.parallel([&](int thread, int threads) {
+    Range range = splitRange(desc->extent, desc->grain, thread, threads);
+    if (range.lo < range.hi)
+      kernel(args, range.lo, range.hi, rank->scratch(thread));
+  });
+}
+
+namespace {
+
+/// Below this, waking the other threads costs more than it saves.
+constexpr int64_t parallelBytes = 64 * 1024;
+
+template <typename Function> void forBytes(nd_rank &rank, int64_t bytes, Function function) {
+  if (bytes < parallelBytes) {
+    function(Range{0, bytes});
+    return;
+  }
+  rank.pool.parallel([&](int thread, int threads) { function(splitRange(bytes, 4096, thread, threads)); });
+}
+
+} // namespace
+
+void nd_rt_copy(nd_rank *rank, void *dst, const void *src, int64_t bytes) {
+  if (!rank->proceed() || dst == src)
+    return;
+  forBytes(*rank, bytes, [&](Range range) {
+    memcpy(static_cast<char *>(dst) + range.lo, static_cast<const char *>(src) + range.lo, range.hi - range.lo);
+  });
+}
+
+void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes) {
+  if (rank->proceed())
+    forBytes(*rank, bytes, [&](Range range) { memset(static_cast<char *>(dst) + range.lo, 0, range.hi - range.lo); });
+}
+
+void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst) {
+  if (!rank->proceed())
+    return;
+  if (rank->transport) {
+    rank->transport->start(*rank, *desc, src, dst);
+    return;
+  }
+  if (dst != src)
+    memcpy(dst, src, desc->count * dtypeBytes(desc->dtype));
+}
+
+void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc) {
+  if (rank->proceed() && rank->transport)
+    rank->transport->wait(*rank, *desc);
+}

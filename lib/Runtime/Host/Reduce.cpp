@@ -1,0 +1,99 @@
+//===- Reduce.cpp - Sums over ranks in a fixed order ----------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reduce.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace nd::rt;
+
+namespace {
+
+/// Elements that are summed at a time: the accumulator stays in the first cache level.
+constexpr int64_t block = 1024;
+
+struct Sum {
+  template <typename T> static T apply(T a, T b) { return a + b; }
+};
+struct Max { // a NaN on either side wins, as in the compiler's maximum
+  template <typename T> static T apply(T a, T b) { return a > b || a != a ? a : b; }
+};
+struct Min {
+  template <typename T> static T apply(T a, T b) { return a < b || a != a ? a : b; }
+};
+
+struct Plain {
+  template <typename T> static T load(T value) { return value; }
+  template <typename T> static T store(T value) { return value; }
+};
+struct Brain {
+  static float load(uint16_t bits) {
+    uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    float value;
+    memcpy(&value, &wide, 4);
+    return value;
+  }
+  static uint16_t store(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+      return static_cast<uint16_t>(bits >> 16 | 0x40);
+    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  }
+};
+
+template <typename Stored, typename Computed, typename Form, typename Operation>
+void reduceTyped(const char *const *in, int parts, char *out, int64_t count) {
+  Computed accumulator[block];
+  for (int64_t start = 0; start < count; start += block) {
+    int64_t length = std::min(block, count - start);
+    const auto *first = reinterpret_cast<const Stored *>(in[0]) + start;
+    for (int64_t i = 0; i < length; ++i)
+      accumulator[i] = Form::load(first[i]);
+    for (int part = 1; part < parts; ++part) {
+      const auto *operand = reinterpret_cast<const Stored *>(in[part]) + start;
+      for (int64_t i = 0; i < length; ++i)
+        accumulator[i] = Operation::apply(accumulator[i], static_cast<Computed>(Form::load(operand[i])));
+    }
+    auto *result = reinterpret_cast<Stored *>(out) + start;
+    for (int64_t i = 0; i < length; ++i)
+      result[i] = Form::store(accumulator[i]);
+  }
+}
+
+template <typename Operation>
+void reduceWith(int32_t dtype, const char *const *in, int parts, char *out, int64_t count) {
+  switch (dtype) {
+  case ND_F32:
+    return reduceTyped<float, float, Plain, Operation>(in, parts, out, count);
+  case ND_F64:
+    return reduceTyped<double, double, Plain, Operation>(in, parts, out, count);
+  case ND_BF16:
+    return reduceTyped<uint16_t, float, Brain, Operation>(in, parts, out, count);
+  case ND_I64:
+    return reduceTyped<int64_t, int64_t, Plain, Operation>(in, parts, out, count);
+  case ND_I32:
+    return reduceTyped<int32_t, int32_t, Plain, Operation>(in, parts, out, count);
+  default:
+    return;
+  }
+}
+
+} // namespace
+
+bool nd::rt::canReduce(int32_t dtype, int32_t reduction) {
+  bool known = dtype == ND_F32 || dtype == ND_F64 || dtype == ND_BF16 || dtype == ND_I64 || dtype == ND_I32;
+  return known && reduction >= ND_SUM && reduction <= ND_MIN;
+}
+
+void nd::rt::reduceParts(int32_t dtype, int32_t reduction, const char *const *in, int parts, char *out, int64_t count) {
+  if (reduction == ND_SUM)
+    reduceWith<Sum>(dtype, in, parts, out, count);
+  else if (reduction == ND_MAX)
+    reduceWith<Max>(dtype, in, parts, out, count);
+  else
+    reduceWith<Min>(dtype, in, parts, out, count);
+}
