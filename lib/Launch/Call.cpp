@@ -59,8 +59,8 @@ Expected<std::vector<FileSlice>> matchArguments(const Manifest &manifest, const 
                      tensor.describe() + " has " + shapeText(tensor.globalShape));
     bool floats = stored.dtype <= ND_F64 && tensor.dtype <= ND_F64;
     if (stored.dtype != tensor.dtype && !floats)
-      return failure(file.path + ": '" + entry.first() + "' is " + nd::rt::dtypeName(stored.dtype) + "; the program's " +
-                     tensor.describe() + " is " + nd::rt::dtypeName(tensor.dtype));
+      return failure(file.path + ": '" + entry.first() + "' is " + nd::rt::dtypeName(stored.dtype) +
+                     "; the program's " + tensor.describe() + " is " + nd::rt::dtypeName(tensor.dtype));
     slices.push_back({index, stored.dtype, stored.offset, file.path});
   }
   return slices;

@@ -47,7 +47,8 @@ Error systemFailure(const Twine &what) { return failure(what + ": " + strerror(e
 } // namespace
 
 Job::Job(const Manifest &manifest)
-    : manifest(manifest), layout(manifest.ranks, static_cast<int64_t>(manifest.axes.size())), startTime(monotonicMilliseconds()) {}
+    : manifest(manifest), layout(manifest.ranks, static_cast<int64_t>(manifest.axes.size())),
+      startTime(monotonicMilliseconds()) {}
 
 Job::~Job() {
   killAll();
@@ -233,10 +234,11 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
     auto protocol = in.get<uint32_t>(), abi = in.get<uint32_t>();
     auto tensors = in.get<int32_t>();
     if (protocol != rt::protocolVersion || abi != ND_ABI_VERSION)
-      return failure("the executable of rank " + Twine(process.rank) + " was made by another version of nd; recompile it");
+      return failure("the executable of rank " + Twine(process.rank) +
+                     " was made by another version of nd; recompile it");
     if (tensors != static_cast<int32_t>(manifest.tensors.size()))
-      return failure("the executable of rank " + Twine(process.rank) + " has " + Twine(tensors) + " tensors and the manifest " +
-                     Twine(manifest.tensors.size()) + "; recompile the program");
+      return failure("the executable of rank " + Twine(process.rank) + " has " + Twine(tensors) +
+                     " tensors and the manifest " + Twine(manifest.tensors.size()) + "; recompile the program");
   } else if (type == MessageType::Ready) {
     ReadyReport report;
     report.arenaBytes = in.get<int64_t>();
@@ -305,8 +307,8 @@ Error Job::lost(Process &process, std::string how) {
     how = process.explainEnd();
   reinterpret_cast<rt::JobStatus *>(shared)->lostRank.store(static_cast<int32_t>(process.rank) + 1);
   readOutput(process);
-  std::string message = "rank " + std::to_string(process.rank) + " (process " + std::to_string(process.pid) + ") " + how +
-                        describeWaiting(process.rank);
+  std::string message = "rank " + std::to_string(process.rank) + " (process " + std::to_string(process.pid) + ") " +
+                        how + describeWaiting(process.rank);
   if (!process.lastLines.empty()) {
     message += "\n  its last output:";
     for (const std::string &line : process.lastLines)

@@ -40,7 +40,7 @@ namespace {
 [[noreturn]] void becomeRank(pid_t parent, int socket, int output, const char *executable, char *const *environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
-    _exit(1); // the launcher died in between
+    _exit(1);    // the launcher died in between
   setpgid(0, 0); // the terminal's Ctrl-C is the launcher's to handle
   sigset_t none;
   sigemptyset(&none);

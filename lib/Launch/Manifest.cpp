@@ -28,7 +28,9 @@ std::string Manifest::groupName(uint32_t mask) const {
   return name;
 }
 
-Error nd::launch::failure(const Twine &message) { return createStringError(std::make_error_code(std::errc::invalid_argument), message); }
+Error nd::launch::failure(const Twine &message) {
+  return createStringError(std::make_error_code(std::errc::invalid_argument), message);
+}
 
 Expected<json::Object> nd::launch::readJsonObject(StringRef path) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
@@ -168,7 +170,8 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
   if (const json::Array *collectives = fields.getArray("collectives"))
     for (const json::Value &entry : *collectives)
       if (const json::Object *info = entry.getAsObject())
-        manifest.collectives.push_back({info->getString("kind").value_or("").str(), info->getString("name").value_or("").str(),
+        manifest.collectives.push_back({info->getString("kind").value_or("").str(),
+                                        info->getString("name").value_or("").str(),
                                         info->getString("location").value_or("").str()});
   if (json::Object *model = fields.getObject("model"))
     manifest.model = std::move(*model);

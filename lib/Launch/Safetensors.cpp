@@ -166,9 +166,8 @@ Error nd::launch::createSafetensors(StringRef path, std::vector<TensorToStore> &
     for (int64_t size : tensor.shape)
       bytes *= size;
     const auto *type = find_if(typeNames, [&](auto &pair) { return tensor.dtype == pair.second; });
-    header[tensor.name] = json::Object{{"dtype", type->first},
-                                       {"shape", json::Array(tensor.shape)},
-                                       {"data_offsets", json::Array{end, end + bytes}}};
+    header[tensor.name] = json::Object{
+        {"dtype", type->first}, {"shape", json::Array(tensor.shape)}, {"data_offsets", json::Array{end, end + bytes}}};
     tensor.offset = end;
     end += bytes;
   }

@@ -13,31 +13,37 @@ using namespace llvm;
 
 namespace {
 
-cl::OptionCategory category("nd-run options");
-cl::opt<std::string> program(cl::Positional, cl::Required, cl::desc("<program folder>"), cl::cat(category));
-cl::opt<int> threads("threads", cl::desc("Threads of each rank (default: cores / ranks, at least 1)"), cl::init(0),
-                     cl::cat(category));
-cl::opt<std::string> call("call", cl::desc("Run the program once on the tensors of this safetensors file"),
-                          cl::value_desc("in.safetensors"), cl::cat(category));
-cl::opt<std::string> output("o", cl::desc("Where --call writes the results"), cl::value_desc("out.safetensors"),
-                            cl::cat(category));
+/// Made in main, after options of LLVM's own libraries have given up the names that are ours.
+struct Options {
+  cl::OptionCategory category{"nd-run options"};
+  cl::opt<std::string> program{cl::Positional, cl::Required, cl::desc("<program folder>"), cl::cat(category)};
+  cl::opt<int> threads{"threads", cl::desc("Threads of each rank (default: cores / ranks, at least 1)"), cl::init(0),
+                       cl::cat(category)};
+  cl::opt<std::string> call{"call", cl::desc("Run the program once on the tensors of this safetensors file"),
+                            cl::value_desc("in.safetensors"), cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("Where --call writes the results"), cl::value_desc("out.safetensors"),
+                              cl::cat(category)};
+};
 
-Error runProgram() {
-  Expected<nd::launch::Manifest> manifest = nd::launch::readManifest(program);
+Error runProgram(const Options &options) {
+  Expected<nd::launch::Manifest> manifest = nd::launch::readManifest(options.program);
   if (!manifest)
     return manifest.takeError();
-  if (call.empty() || output.empty())
+  if (options.call.empty() || options.output.empty())
     return nd::launch::failure("give --call in.safetensors -o out.safetensors");
-  return nd::launch::callProgram(*manifest, call, output, threads);
+  return nd::launch::callProgram(*manifest, options.call, options.output, options.threads);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   InitLLVM initialize(argc, argv);
-  cl::HideUnrelatedOptions(category);
+  if (cl::Option *taken = cl::getRegisteredOptions().lookup("threads"))
+    taken->removeArgument();
+  Options options;
+  cl::HideUnrelatedOptions(options.category);
   cl::ParseCommandLineOptions(argc, argv, "Runs a program that nd-compile made, one process a rank.\n");
-  if (Error error = runProgram()) {
+  if (Error error = runProgram(options)) {
     WithColor::error(errs(), "nd-run") << toString(std::move(error)) << '\n';
     return 1;
   }

@@ -11,7 +11,8 @@
 
 namespace nd::launch {
 
-/// The name under which a call's file holds each result, empty for tensors that are none; docs/manifest.md has the rule.
+/// The name under which a call's file holds each result, empty for tensors that are none; docs/manifest.md has the
+/// rule.
 std::vector<std::string> resultNames(const Manifest &manifest);
 
 /// Runs the program once: arguments from one safetensors file, results into another.

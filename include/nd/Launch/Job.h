@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A job owns its processes: they are started together, watched together and end together. Whatever way the launcher ends, no
-// process and no shared memory is left: ranks die with their parent, and the shared memory is a memfd.
+// A job owns its processes: they are started together, watched together and end together. Whatever way the launcher
+// ends, no process and no shared memory is left: ranks die with their parent, and the shared memory is a memfd.
 //
 //===----------------------------------------------------------------------===//
 

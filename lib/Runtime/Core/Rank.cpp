@@ -69,8 +69,8 @@ nd_rank::~nd_rank() {
 
 namespace {
 
-/// Maps the arena with the threads' memory behind it, and touches it: each thread its share, so that page faults are taken
-/// once, in parallel, before the first step.
+/// Maps the arena with the threads' memory behind it, and touches it: each thread its share, so that page faults are
+/// taken once, in parallel, before the first step.
 bool mapArena(nd_rank &rank, std::string &error) {
   constexpr int64_t hugePage = 2 << 20;
   const nd_program &program = *rank.program;
@@ -180,7 +180,8 @@ bool checkProgram(const nd_program &program, const nd_options &options, std::str
     error = "the program is compiled for " + std::to_string(ranks) + " ranks and was started with " +
             std::to_string(options.ranks);
   else if (options.rank < 0 || options.rank >= ranks || options.threads < 1)
-    error = "rank " + std::to_string(options.rank) + " with " + std::to_string(options.threads) + " threads does not exist";
+    error =
+        "rank " + std::to_string(options.rank) + " with " + std::to_string(options.threads) + " threads does not exist";
   else if (ranks > 1 && options.shared_memory_fd < 0)
     error = "a program of several ranks needs the shared memory that nd-run gives";
   return error.empty();
@@ -260,7 +261,7 @@ int nd_step(nd_rank *rank, int keepScalars, nd_step_result *result) {
   double applied = metric(*rank, "applied", 1);
   rank->stepsDone = step;
   rank->updatesApplied += applied != 0;
-  *result = {step, metric(*rank, "loss", NAN), metric(*rank, "grad_norm", NAN), lr, metric(*rank, "tokens", 0),
+  *result = {step,         metric(*rank, "loss", NAN), metric(*rank, "grad_norm", NAN), lr, metric(*rank, "tokens", 0),
              applied != 0, nowMilliseconds() - start};
   return 0;
 }

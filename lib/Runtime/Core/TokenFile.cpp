@@ -82,7 +82,8 @@ bool TokenFile::open(const nd_rank &rank, const TokenSource &newSource, std::str
     }
     bool integers = desc.dtype == ND_I64 || desc.dtype == ND_I32 || desc.dtype == ND_I1;
     if ((desc.rank != 2 && desc.rank != 3) || !integers) {
-      error = std::string("input '") + desc.name + "' must be integers of [batch, sequence] or [microbatches, batch, sequence]";
+      error = std::string("input '") + desc.name +
+              "' must be integers of [batch, sequence] or [microbatches, batch, sequence]";
       return false;
     }
     if (inputKind(desc) == InputKind::Ids || inputKind(desc) == InputKind::Labels)
@@ -109,8 +110,8 @@ bool TokenFile::open(const nd_rank &rank, const TokenSource &newSource, std::str
     error = source.path + ": " + std::to_string(bytes) + " bytes are no whole number of " +
             std::to_string(source.tokenBytes * 8) + "-bit tokens: the file is truncated, or --data-dtype is wrong";
   else if (tokens < sequence + 1)
-    error = source.path + " holds " + std::to_string(tokens) + " tokens; one sample needs " + std::to_string(sequence + 1) +
-            " (the sequence length and the last label)";
+    error = source.path + " holds " + std::to_string(tokens) + " tokens; one sample needs " +
+            std::to_string(sequence + 1) + " (the sequence length and the last label)";
   if (error.empty()) {
     void *memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
@@ -157,10 +158,11 @@ bool TokenFile::fillTensor(nd_rank &rank, const nd_tensor_desc &desc, int64_t fi
                                                      : token(start + position + (kind == InputKind::Labels));
       if (desc.bound && value >= desc.bound) {
         error = bounded ? source.path + ": token " + std::to_string(value) + " at index " +
-                              std::to_string(start + position + (kind == InputKind::Labels)) + " is outside the vocabulary [0, " +
-                              std::to_string(desc.bound) + "); tokenize the data with this model's tokenizer"
-                        : "position " + std::to_string(value) + " is outside the model's [0, " + std::to_string(desc.bound) +
-                              "); import with a shorter sequence";
+                              std::to_string(start + position + (kind == InputKind::Labels)) +
+                              " is outside the vocabulary [0, " + std::to_string(desc.bound) +
+                              "); tokenize the data with this model's tokenizer"
+                        : "position " + std::to_string(value) + " is outside the model's [0, " +
+                              std::to_string(desc.bound) + "); import with a shorter sequence";
         return false;
       }
       int64_t at = run.local + i;

@@ -25,9 +25,16 @@ namespace {
 using Key = std::tuple<int, int, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, std::array<int64_t, 10>>;
 
 Key keyOf(const nd_gemm_desc &desc, GemmMethod method, int thread) {
-  return {thread, static_cast<int>(method), desc.dtype_ab, desc.dtype_c, desc.transpose_a, desc.transpose_b, desc.accumulate,
-          desc.has_bias, {desc.batch, desc.m, desc.n, desc.k, desc.lda, desc.ldb, desc.ldc, desc.batch_stride_a,
-                          desc.batch_stride_b, desc.batch_stride_c}};
+  return {thread,
+          static_cast<int>(method),
+          desc.dtype_ab,
+          desc.dtype_c,
+          desc.transpose_a,
+          desc.transpose_b,
+          desc.accumulate,
+          desc.has_bias,
+          {desc.batch, desc.m, desc.n, desc.k, desc.lda, desc.ldb, desc.ldc, desc.batch_stride_a, desc.batch_stride_b,
+           desc.batch_stride_c}};
 }
 
 /// Row and column slices are multiples of this, which every register tile of oneDNN's kernels divides or is near.

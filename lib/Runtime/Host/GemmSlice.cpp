@@ -36,7 +36,8 @@ public:
     memory object;
     int argument;
   };
-  PrimitiveSlice(dnnl::primitive primitive, Operand a, Operand b, Operand c, Operand bias, const memory::desc &scratchpad)
+  PrimitiveSlice(dnnl::primitive primitive, Operand a, Operand b, Operand c, Operand bias,
+                 const memory::desc &scratchpad)
       : primitive(std::move(primitive)), operands{std::move(a), std::move(b), std::move(c), std::move(bias)},
         scratchpad(scratchpad, cpuEngine(), nullptr), scratchpadBytes(scratchpad.get_size()) {
     for (const Operand &operand : operands)
@@ -140,14 +141,14 @@ std::shared_ptr<GemmSlice> makeInnerData(const nd_gemm_desc &desc) {
   memory::desc x = matrix(desc.m, desc.n, false, desc.ldc, desc.dtype_c);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::inner_product_backward_data::primitive_desc primitive(dnnl::inner_product_backward_data::desc(x, w, y), attributes,
-                                                              cpuEngine(), innerForward(x, w, y));
-  return std::make_shared<PrimitiveSlice>(
-      dnnl::inner_product_backward_data(primitive),
-      PrimitiveSlice::Operand{memory(y, cpuEngine(), nullptr), DNNL_ARG_DIFF_DST},
-      PrimitiveSlice::Operand{memory(w, cpuEngine(), nullptr), DNNL_ARG_WEIGHTS},
-      PrimitiveSlice::Operand{memory(x, cpuEngine(), nullptr), DNNL_ARG_DIFF_SRC},
-      PrimitiveSlice::Operand{memory(), DNNL_ARG_BIAS}, primitive.scratchpad_desc());
+  dnnl::inner_product_backward_data::primitive_desc primitive(dnnl::inner_product_backward_data::desc(x, w, y),
+                                                              attributes, cpuEngine(), innerForward(x, w, y));
+  return std::make_shared<PrimitiveSlice>(dnnl::inner_product_backward_data(primitive),
+                                          PrimitiveSlice::Operand{memory(y, cpuEngine(), nullptr), DNNL_ARG_DIFF_DST},
+                                          PrimitiveSlice::Operand{memory(w, cpuEngine(), nullptr), DNNL_ARG_WEIGHTS},
+                                          PrimitiveSlice::Operand{memory(x, cpuEngine(), nullptr), DNNL_ARG_DIFF_SRC},
+                                          PrimitiveSlice::Operand{memory(), DNNL_ARG_BIAS},
+                                          primitive.scratchpad_desc());
 }
 
 /// c[m, n] = a[k, m]^T b[k, n] as the gradient of w, seen as [n, m]: b is the gradient of y, a is x.

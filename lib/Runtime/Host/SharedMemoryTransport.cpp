@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective is cut into chunks that fit a staging slot; every rank has two slots. For a chunk each rank copies its part into
-// its slot (published); an all-reduce then has each rank reduce its share of the chunk, reading all slots in rank order, and put
-// the result in its slot (reduced), from where its peers copy it; at last each rank says that it reads no more (done), and the
-// slot is free. The next chunk is published before the current one is finished, so ranks rarely wait. Sums are in rank order for every element:
-// equal on all ranks, in all runs.
+// A collective is cut into chunks that fit a staging slot; every rank has two slots. For a chunk each rank copies its
+// part into its slot (published); an all-reduce then has each rank reduce its share of the chunk, reading all slots in
+// rank order, and put the result in its slot (reduced), from where its peers copy it; at last each rank says that it
+// reads no more (done), and the slot is free. The next chunk is published before the current one is finished, so ranks
+// rarely wait. Sums are in rank order for every element: equal on all ranks, in all runs.
 //
-// A counter of the group rises by one for each member's arrival. Arrivals of different rounds never mix: a member cannot publish
-// round r + 1 of a slot before all were done with round r.
+// A counter of the group rises by one for each member's arrival. Arrivals of different rounds never mix: a member
+// cannot publish round r + 1 of a slot before all were done with round r.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ namespace {
 class SharedMemoryTransport : public Transport {
 public:
   SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory)
-      : program(program), layout(ranks, program.num_axes), memory(memory), self(rank), pending(program.num_collectives) {
+      : program(program), layout(ranks, program.num_axes), memory(memory), self(rank),
+        pending(program.num_collectives) {
     cpu_set_t set;
     bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
     spins = known && ranks <= CPU_COUNT(&set) ? spinPauses : 0;
@@ -240,10 +241,11 @@ bool SharedMemoryTransport::checkPeers(Call &call, int64_t index) {
     if (header.collective == call.desc.id && header.count == call.desc.count)
       continue;
     bool known = header.collective >= 0 && header.collective < program.num_collectives;
-    call.rank.fail("ranks run different collectives: rank %d is in '%s' with %ld elements, this rank in '%s' (%s) with %ld; the "
-                   "programs of the ranks do not belong together: compile them again",
-                   member, known ? program.collectives[header.collective]->name : "?", header.count, call.desc.name,
-                   call.desc.location, call.desc.count);
+    call.rank.fail(
+        "ranks run different collectives: rank %d is in '%s' with %ld elements, this rank in '%s' (%s) with %ld; the "
+        "programs of the ranks do not belong together: compile them again",
+        member, known ? program.collectives[header.collective]->name : "?", header.count, call.desc.name,
+        call.desc.location, call.desc.count);
     return false;
   }
   return true;
@@ -290,7 +292,8 @@ void SharedMemoryTransport::gatherOperands(Call &call, int64_t index) {
   int64_t bytes = call.elementBytes, length = call.length(index);
   for (int i = 0; i < group.size(); ++i) {
     bool isSelf = i == group.position;
-    const char *from = isSelf ? call.operands.src + call.begin(index) * bytes : slotOf(group.members[i], call.slot(index));
+    const char *from =
+        isSelf ? call.operands.src + call.begin(index) * bytes : slotOf(group.members[i], call.slot(index));
     char *to = call.operands.dst + (i * call.total + call.begin(index)) * bytes;
     if (from == to)
       continue;
@@ -338,8 +341,8 @@ bool SharedMemoryTransport::complete(Call &call, int64_t index) {
 void SharedMemoryTransport::wait(nd_rank &rank, const nd_collective_desc &desc) {
   Pending &operands = pending[desc.id];
   if (!operands.started)
-    return rank.fail("collective '%s' (%s) is waited for but was not started; this is an error of the compiler", desc.name,
-                     desc.location);
+    return rank.fail("collective '%s' (%s) is waited for but was not started; this is an error of the compiler",
+                     desc.name, desc.location);
   operands.started = false;
   Group &group = *operands.group;
   int64_t bytes = dtypeBytes(desc.dtype), size = group.size();
@@ -349,10 +352,14 @@ void SharedMemoryTransport::wait(nd_rank &rank, const nd_collective_desc &desc) 
     return;
   }
   bool scatter = desc.kind == ND_REDUCE_SCATTER;
-  Call call{rank,   desc,
-            operands, group,
-            bytes,  scatter ? desc.count / size : desc.count,
-            slotBytes / bytes / (scatter ? size : 1), group.chunks};
+  Call call{rank,
+            desc,
+            operands,
+            group,
+            bytes,
+            scatter ? desc.count / size : desc.count,
+            slotBytes / bytes / (scatter ? size : 1),
+            group.chunks};
   int64_t chunks = (call.total + call.chunk - 1) / call.chunk;
   rank.status->collective.store(desc.id, std::memory_order_relaxed);
   bool good = chunks == 0 || publish(call, 0);

@@ -18,14 +18,15 @@
 
 namespace nd::rt {
 
-/// How long a wait spins before it sleeps: about a microsecond of pauses where cores are free, measured as the best of both
-/// an idle and an oversubscribed machine.
+/// How long a wait spins before it sleeps: about a microsecond of pauses where cores are free, measured as the best of
+/// both an idle and an oversubscribed machine.
 inline constexpr int spinPauses = 2000;
 
 /// Sleeps while *word == expected, at most `milliseconds` (0: no limit). May return early.
 inline void futexWait(std::atomic<uint32_t> *word, uint32_t expected, bool shared, int milliseconds = 0) {
   timespec limit{milliseconds / 1000, (milliseconds % 1000) * 1000000L};
-  syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, expected, milliseconds ? &limit : nullptr, nullptr, 0);
+  syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, expected, milliseconds ? &limit : nullptr, nullptr,
+          0);
 }
 
 /// Wakes everyone who sleeps on the word.

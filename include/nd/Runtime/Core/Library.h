@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The core of the runtime is the same for every target; a target's library (lib/Runtime/Host) defines the two functions here
-// and the nd_rt_* operations that it implements.
+// The core of the runtime is the same for every target; a target's library (lib/Runtime/Host) defines the two functions
+// here and the nd_rt_* operations that it implements.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A stream socket carries messages: a header, then a payload of fields in the order documented here. The rank says Hello, the
-// launcher configures it (with the job's memfd beside the message) and then sends commands, one at a time; the rank answers each
-// with Done or Error, after a Step message for every step of a Run. Nothing here knows JSON: the launcher resolves files.
+// A stream socket carries messages: a header, then a payload of fields in the order documented here. The rank says
+// Hello, the launcher configures it (with the job's memfd beside the message) and then sends commands, one at a time;
+// the rank answers each with Done or Error, after a Step message for every step of a Run. Nothing here knows JSON: the
+// launcher resolves files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +101,8 @@ private:
 /// Sends a whole message, with a file descriptor beside it unless that is -1. False when the peer is gone.
 bool sendMessage(int socket, MessageType type, const std::string &payload, int fd = -1);
 
-/// Receives a whole message; a descriptor beside it goes to `fd` (-1: none came). False when the peer is gone or sent nonsense.
+/// Receives a whole message; a descriptor beside it goes to `fd` (-1: none came). False when the peer is gone or sent
+/// nonsense.
 bool receiveMessage(int socket, MessageType &type, std::string &payload, int *fd = nullptr);
 
 } // namespace nd::rt

@@ -16,17 +16,17 @@
 #include <cstdarg>
 #include <memory>
 
-/// Everything a rank owns. The step function sees it as an opaque handle. An operation that fails records why; those that follow
-/// do nothing, and nd_step reports it: generated code has no error paths.
+/// Everything a rank owns. The step function sees it as an opaque handle. An operation that fails records why; those
+/// that follow do nothing, and nd_step reports it: generated code has no error paths.
 struct nd_rank {
   const nd_program *program = nullptr;
   int rank = 0, ranks = 1;
   int64_t totalSteps = 0;
   int cpuLevel = ND_CPU_V3;
 
-  char *arena = nullptr;          ///< planned buffers, then each thread's scratch, then each thread's library workspace
+  char *arena = nullptr; ///< planned buffers, then each thread's scratch, then each thread's library workspace
   int64_t mappedBytes = 0;
-  char *threadMemory = nullptr;   ///< scratch and workspace of thread 0; those of thread t follow
+  char *threadMemory = nullptr; ///< scratch and workspace of thread 0; those of thread t follow
   int64_t scratchBytes = 0, workspaceBytes = 0;
   double touchMilliseconds = 0;
 

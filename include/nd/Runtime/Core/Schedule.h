@@ -11,8 +11,8 @@
 
 namespace nd::rt {
 
-/// The learning rate of step `step` (from 1), as transformers' get_scheduler gives it: constant, linear and cosine, each
-/// with warm-up. `totalSteps` is the run's, used where the schedule has none of its own.
+/// The learning rate of step `step` (from 1), as transformers' get_scheduler gives it: constant, linear and cosine,
+/// each with warm-up. `totalSteps` is the run's, used where the schedule has none of its own.
 double learningRate(const nd_schedule_desc &schedule, int64_t step, int64_t totalSteps);
 
 /// 1 - beta1^t and sqrt(1 - beta2^t) of the t-th applied update.

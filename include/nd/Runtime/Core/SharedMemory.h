@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the transport's
-// counters, then each rank's staging slots. It has no name in any file system, so nothing survives a kill.
+// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the
+// transport's counters, then each rank's staging slots. It has no name in any file system, so nothing survives a kill.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace nd::rt {
 
 /// What a rank is doing: written by the rank, read by the launcher.
 struct alignas(64) RankStatus {
-  std::atomic<uint64_t> progress;   ///< rises with every operation
-  std::atomic<int32_t> collective;  ///< id of the collective it waits in, or -1
+  std::atomic<uint64_t> progress;  ///< rises with every operation
+  std::atomic<int32_t> collective; ///< id of the collective it waits in, or -1
 };
 
 /// Stops the job: set by the launcher when a rank is lost; everyone who waits for a peer gives up.
@@ -29,7 +29,8 @@ struct alignas(64) JobStatus {
   std::atomic<int32_t> lostRank; ///< rank + 1, or 0
 };
 
-/// Progress of a collective that is under way in one group; counters only rise, and the last to arrive wakes the others.
+/// Progress of a collective that is under way in one group; counters only rise, and the last to arrive wakes the
+/// others.
 struct GroupCounters {
   struct alignas(64) Counter {
     std::atomic<uint32_t> value;

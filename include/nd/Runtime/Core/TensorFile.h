@@ -12,8 +12,8 @@
 
 namespace nd::rt {
 
-/// The box of the logical tensor that a rank holds: its first index and extent in each dimension. The extent is smaller than
-/// the local shape where a tail is padded.
+/// The box of the logical tensor that a rank holds: its first index and extent in each dimension. The extent is smaller
+/// than the local shape where a tail is padded.
 struct TensorBox {
   int64_t first[ND_MAX_RANK], extent[ND_MAX_RANK];
 };
@@ -31,7 +31,8 @@ struct Run {
 template <typename Visit> bool forEachRun(const nd_tensor_desc &desc, const TensorBox &box, Visit visit) {
   int32_t inner = desc.rank; // dimensions from `inner` on are whole, so that one run spans them
   int64_t count = 1;
-  while (inner > 0 && box.extent[inner - 1] == desc.global_shape[inner - 1] && desc.shape[inner - 1] == box.extent[inner - 1])
+  while (inner > 0 && box.extent[inner - 1] == desc.global_shape[inner - 1] &&
+         desc.shape[inner - 1] == box.extent[inner - 1])
     count *= box.extent[--inner];
   if (inner > 0)
     count *= box.extent[--inner];

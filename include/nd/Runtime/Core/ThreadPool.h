@@ -29,8 +29,9 @@ inline Range splitRange(int64_t extent, int64_t grain, int thread, int threads) 
   return {lo < extent ? lo : extent, hi < extent ? hi : extent};
 }
 
-/// Persistent threads with fork and join: workers spin briefly, then sleep in a futex, and so does the caller. The caller is
-/// thread 0; with one thread a task is a plain call. Denormals are flushed and OpenMP is held to one thread in every thread.
+/// Persistent threads with fork and join: workers spin briefly, then sleep in a futex, and so does the caller. The
+/// caller is thread 0; with one thread a task is a plain call. Denormals are flushed and OpenMP is held to one thread
+/// in every thread.
 class ThreadPool {
 public:
   using Task = void (*)(int thread, int threads, void *context);
@@ -49,9 +50,9 @@ public:
   void run(Task task, void *context);
 
   template <typename Function> void parallel(Function &&function) {
-    run([](int thread, int count, void *context) {
-      (*static_cast<std::remove_reference_t<Function> *>(context))(thread, count);
-    }, &function);
+    run([](int thread, int count,
+           void *context) { (*static_cast<std::remove_reference_t<Function> *>(context))(thread, count); },
+        &function);
   }
 
 private:

@@ -12,8 +12,8 @@
 
 namespace nd::rt {
 
-/// A permutation of [0, size) that is computed, not stored: a Feistel network over the next power of four, walked until it
-/// lands inside. Equal arguments give equal permutations on every machine.
+/// A permutation of [0, size) that is computed, not stored: a Feistel network over the next power of four, walked until
+/// it lands inside. Equal arguments give equal permutations on every machine.
 class Permutation {
 public:
   Permutation(uint64_t size, uint64_t seed, uint64_t epoch);
@@ -33,8 +33,9 @@ struct TokenSource {
 };
 
 /// A memory-mapped file of tokens, and the step's inputs that are made of it: `input_ids`, `labels`, `position_ids` and
-/// `attention_mask`. Sample i is tokens i*S .. i*S+S; the first S are inputs, the last S labels: this is the only shift.
-/// Step k takes the samples from (k-1)*M*B on, in order or permuted within each epoch; microbatch m the m-th B of them.
+/// `attention_mask`. Sample i is tokens i*S .. i*S+S; the first S are inputs, the last S labels: this is the only
+/// shift. Step k takes the samples from (k-1)*M*B on, in order or permuted within each epoch; microbatch m the m-th B
+/// of them.
 class TokenFile {
 public:
   TokenFile() = default;
@@ -44,7 +45,8 @@ public:
 
   [[nodiscard]] bool open(const nd_rank &rank, const TokenSource &source, std::string &error);
 
-  /// Writes this rank's part of the inputs of step `step` (from 1). False, with a message, for a token that is out of bounds.
+  /// Writes this rank's part of the inputs of step `step` (from 1). False, with a message, for a token that is out of
+  /// bounds.
   [[nodiscard]] bool fill(nd_rank &rank, int64_t step, std::string &error) const;
 
 private:

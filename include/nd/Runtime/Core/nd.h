@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The C ABI of a rank: open it, look at its tensors, run steps, save. An executable's main is a thin user of it, and a training
-// loop in another language can drive the same program. Functions that can fail return 0 on success; nd_error says what went wrong.
+// The C ABI of a rank: open it, look at its tensors, run steps, save. An executable's main is a thin user of it, and a
+// training loop in another language can drive the same program. Functions that can fail return 0 on success; nd_error
+// says what went wrong.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,8 @@ typedef struct {
   int64_t bytes;
 } nd_sent;
 
-/// Opens a rank: the arena is mapped and touched, threads and library state are made. Null on error, which is written to `error`.
+/// Opens a rank: the arena is mapped and touched, threads and library state are made. Null on error, which is written
+/// to `error`.
 nd_rank *nd_open(const nd_program *program, const nd_options *options, char *error, size_t error_size);
 /// The tensor of that kind and name.
 int nd_tensor(nd_rank *rank, const char *kind, const char *name, nd_tensor_view *view);

@@ -21,8 +21,8 @@ enum class GemmMethod { Matmul, Sgemm, InnerProductData, InnerProductWeights };
 /// What a thread computes of a product: a range of one of its dimensions.
 enum class GemmSplit { Batch, Rows, Columns };
 
-/// The rule that chooses: a function of the shape alone, so that runs and ranks agree bit for bit. Measured on the shapes of
-/// GPT-2 124M by benchmark/gemm.
+/// The rule that chooses: a function of the shape alone, so that runs and ranks agree bit for bit. Measured on the
+/// shapes of GPT-2 124M by benchmark/gemm.
 GemmSplit chooseSplit(const nd_gemm_desc &desc, int threads);
 GemmMethod chooseMethod(const nd_gemm_desc &desc, GemmSplit split);
 
