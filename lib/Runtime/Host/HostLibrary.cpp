@@ -14,6 +14,14 @@ std::unique_ptr<Library> nd::rt::openLibrary(const nd_program &program, int thre
   auto library = std::make_unique<HostLibrary>();
   if (!library->gemms.build(program.gemms, program.num_gemms, threads, error))
     return nullptr;
+  for (int32_t i = 0; i < program.num_attentions; ++i) {
+    const nd_attention_desc &attention = *program.attentions[i];
+    if (attention.dtype == ND_F32)
+      continue;
+    error = std::string("attention of ") + dtypeName(attention.dtype) + " is not supported; f32 is (" +
+            attention.location + ")";
+    return nullptr;
+  }
   return library;
 }
 

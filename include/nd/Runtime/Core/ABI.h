@@ -155,12 +155,12 @@ void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc);
 void nd_rt_phase(nd_rank *rank, int32_t phase);
 
 /// Per-thread scratch that an attention needs, in bytes: the compiler plans it, the runtime uses it. Query rows are taken in
-/// blocks; two score tiles of [ND_ATTENTION_BLOCK, keys rounded up + one cache line] f32 and a few rows.
+/// blocks; two score tiles of [ND_ATTENTION_BLOCK, keys rounded up + one cache line] f32 (a stride that is no power of two), one
+/// row of masks, and a few numbers for each row.
 #define ND_ATTENTION_BLOCK 64
 static inline int64_t nd_attention_scratch_bytes(const nd_attention_desc *d) {
   int64_t row = ((d->keys + 15) / 16 * 16 + 16) * 4;
-  int64_t wide = ((d->dim + d->value_dim + 31) / 16 * 16) * 4;
-  return 2 * ND_ATTENTION_BLOCK * row + 8 * ND_ATTENTION_BLOCK * 4 + ND_ATTENTION_BLOCK * wide + 1024;
+  return (2 * ND_ATTENTION_BLOCK + 1) * row + 4 * ND_ATTENTION_BLOCK * 4 + 256;
 }
 
 /// The whole of an executable's main.

@@ -1,0 +1,9 @@
+//===- AttentionRowsV3.cpp - Rows of attention scores ---------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionRows.inc"
+
+const nd::rt::AttentionRows nd::rt::attentionRowsV3 = {forwardRow, backwardRow, dotRow, scaleRow};
