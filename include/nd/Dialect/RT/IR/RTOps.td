@@ -29,17 +29,19 @@ def RT_ProgramOp : RT_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBloc
 }
 
 def RT_TensorOp : RT_Op<"tensor", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "a named tensor of the program, with its own place in the arena for the whole step";
+  let summary = "a named tensor of the program, which is outside of the step what an argument or result is in it";
   let description = [{
     `kind` is the `nd.kind` of the argument or result it stands for; a state tensor, argument and result, is one `rt.tensor`.
     The type is this rank's; `global_shape` and `dim_axes` (names of the mesh axes that shard each dimension, major to minor) say
-    which part of the global tensor it is. Integers of an input lie in [0, bound), or equal `ignore`. `info` is carried into the manifest.
+    which part of the global tensor it is. Integers of an input lie in [0, bound), or equal `ignore`.
+    The contents of an `output` are undefined until the step writes it; those of other tensors last from step to step. `info` is carried into the manifest.
   }];
   let arguments = (ins StrAttr:$kind, StrAttr:$tensor_name, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape, OptionalAttr<ArrayAttr>:$dim_axes,
-                       OptionalAttr<I64Attr>:$bound, OptionalAttr<I64Attr>:$ignore, OptionalAttr<DictionaryAttr>:$info);
+                       OptionalAttr<I64Attr>:$bound, OptionalAttr<I64Attr>:$ignore, OptionalAttr<DictionaryAttr>:$info,
+                       UnitAttr:$output);
   let results = (outs RT_Buffer:$buffer);
-  let assemblyFormat = "$kind $tensor_name (`at` $offset^)? attr-dict `:` type($buffer)";
+  let assemblyFormat = "(`output` $output^)? $kind $tensor_name (`at` $offset^)? attr-dict `:` type($buffer)";
   let hasVerifier = 1;
 }
 

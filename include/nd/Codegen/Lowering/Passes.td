@@ -1,0 +1,41 @@
+//===- Passes.td - From tensors to buffers ------------------*- tablegen -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_CODEGEN_LOWERING_PASSES_TD
+#define ND_CODEGEN_LOWERING_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def NDToRT : Pass<"nd-to-rt", "::mlir::ModuleOp"> {
+  let summary = "turns the module's function into a program on buffers";
+  let description = [{
+    Expects one function of `nd.kernel`, `nd.gemm`, attention, collectives, reshapes, transposes, slices, concatenations and constants,
+    in the order in which they are to run. It becomes an `rt.program` of the same name, and each distinct kernel an `rt.kernel`.
+
+    Arguments and results become `rt.tensor`s; a result of an argument's kind and name is that argument's tensor, updated in place.
+    Views alias. A value is written where its users want it (its part of a concatenation, a layout that makes the transpose that
+    follows a view, the place of the result that replaces it); where that is impossible, a copy is inserted. `nd.all_reduce` runs in
+    place; the operands of a combined one are neighbours in one buffer.
+
+    ```mlir
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) -> tensor<4x6xf32> {
+      %0 = nd.gemm %x, %w transposed : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>
+      return %0 : tensor<4x6xf32>
+    }
+    // becomes
+    rt.program @f {
+      %x = rt.tensor "input" "arg0" : memref<4x8xf32>
+      %w = rt.tensor "input" "arg1" : memref<6x8xf32>
+      %y = rt.tensor "output" "result0" : memref<4x6xf32>
+      %wt = rt.view %w : memref<6x8xf32> to memref<8x6xf32, strided<[1, 8]>>
+      rt.gemm %x, %wt into %y : memref<4x8xf32>, memref<8x6xf32, strided<[1, 8]>> into memref<4x6xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::nd::rt::RTDialect"];
+}
+
+#endif // ND_CODEGEN_LOWERING_PASSES_TD
