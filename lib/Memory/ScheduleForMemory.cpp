@@ -1,0 +1,183 @@
+//===- ScheduleForMemory.cpp - Orders a step to free memory early ----------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Memory/Passes.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace nd;
+
+namespace nd {
+#define GEN_PASS_DEF_NDSCHEDULEFORMEMORY
+#include "nd/Memory/Passes.h.inc"
+} // namespace nd
+
+namespace {
+
+bool isView(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp>(op); }
+
+Value rootOf(Value value) {
+  while (isView(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+int64_t bytesOf(Value value) {
+  RankedTensorType type = tensorTypeOf(value);
+  return type.getNumElements() * rt::getElementBytes(type.getElementType());
+}
+
+/// List scheduling in program order. Views cost nothing and go with their operand.
+class Scheduler {
+public:
+  explicit Scheduler(func::FuncOp function) : block(function.getBody().front()) {
+    for (Operation &op : block.without_terminator()) {
+      index[&op] = operations.size();
+      operations.push_back(&op);
+    }
+    missing.assign(operations.size(), 0);
+    successors.resize(operations.size());
+    done.assign(operations.size(), false);
+    for (auto [position, op] : llvm::enumerate(operations))
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          addEdge(index.lookup(def), position);
+    for (auto [position, op] : llvm::enumerate(operations))
+      for (Value operand : op->getOperands())
+        if (!isView(op))
+          readers[rootOf(operand)].insert(position);
+    for (Value operand : block.getTerminator()->getOperands())
+      readers[rootOf(operand)].insert(operations.size());
+    findUpdates(function);
+  }
+
+  void run() {
+    for (int64_t position = 0, count = operations.size(); position < count; ++position) {
+      current = position;
+      if (!done[position] && missing[position] == 0)
+        emit(position);
+    }
+    // What an impossible wish still holds back: its order is that of the program.
+    for (auto [position, op] : llvm::enumerate(operations))
+      if (!done[position])
+        op->moveBefore(block.getTerminator());
+  }
+
+private:
+  void addEdge(int64_t before, int64_t after) {
+    if (before == after || !edges.insert({before, after}).second)
+      return;
+    successors[before].push_back(after);
+    ++missing[after];
+  }
+
+  /// Orders replacements of a state behind the readers of its old value, unless a reader needs the new one.
+  void findUpdates(func::FuncOp function) {
+    for (auto [result, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+      StringRef kind = names::resultKind(function, result), name = names::resultName(function, result);
+      Operation *def = rootOf(value).getDefiningOp();
+      if (kind.empty() || name.empty() || !def)
+        continue;
+      std::optional<unsigned> argument = names::findArg(function, kind, name);
+      if (!argument)
+        continue;
+      int64_t update = index.lookup(def);
+      inPlace.insert(rootOf(value));
+      std::set<int64_t> &old = readers[function.getArgument(*argument)];
+      if (llvm::none_of(old, [&](int64_t reader) { return reader != update && dependsOn(reader, update); }))
+        for (int64_t reader : old)
+          if (reader < static_cast<int64_t>(operations.size()))
+            addEdge(reader, update);
+    }
+  }
+
+  /// Whether operation `later` needs a result of `earlier`; what comes before it in the block does not.
+  bool dependsOn(int64_t later, int64_t earlier) const {
+    if (later <= earlier)
+      return false;
+    std::set<int64_t> worklist{later};
+    while (!worklist.empty()) {
+      int64_t position = *worklist.rbegin();
+      worklist.erase(position);
+      if (position == earlier)
+        return true;
+      if (position < earlier || position == static_cast<int64_t>(operations.size()))
+        continue;
+      for (Value operand : operations[position]->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          worklist.insert(index.lookup(def));
+    }
+    return false;
+  }
+
+  void emit(int64_t position) {
+    SmallVector<int64_t> worklist{position};
+    while (!worklist.empty()) {
+      int64_t next = worklist.pop_back_val();
+      Operation *op = operations[next];
+      op->moveBefore(block.getTerminator());
+      done[next] = true;
+      SmallVector<int64_t> ready;
+      for (int64_t successor : successors[next])
+        if (--missing[successor] == 0)
+          ready.push_back(successor);
+      if (!isView(op))
+        for (Value operand : op->getOperands())
+          readers[rootOf(operand)].erase(next);
+      // Operations that the loop has passed while they were held back, and eager ones, in program order.
+      llvm::sort(ready, std::greater<>());
+      for (int64_t successor : ready)
+        if (successor < current || isView(operations[successor]) || isEager(successor))
+          worklist.push_back(successor);
+    }
+  }
+
+  /// Whether running now what is ready takes no more memory than it frees, or next to nothing.
+  bool isEager(int64_t position) {
+    Operation *op = operations[position];
+    if (op->getNumResults() == 0 || isa<arith::ConstantOp>(op))
+      return false;
+    int64_t needed = 0, freed = 0, read = 0;
+    for (Value result : op->getResults())
+      if (!inPlace.contains(result))
+        needed += bytesOf(result);
+    llvm::SmallDenseSet<Value> roots;
+    for (Value operand : op->getOperands()) {
+      Value root = rootOf(operand);
+      if (!root.getDefiningOp() || !roots.insert(root).second)
+        continue;
+      read += bytesOf(root);
+      if (readers[root] == std::set<int64_t>{position})
+        freed += bytesOf(root);
+    }
+    constexpr int64_t small = 4096, ratio = 16;
+    return needed <= freed || (needed <= small && needed * ratio <= read);
+  }
+
+  Block &block;
+  SmallVector<Operation *> operations;
+  llvm::DenseMap<Operation *, int64_t> index;
+  SmallVector<int64_t> missing;
+  SmallVector<SmallVector<int64_t>> successors;
+  SmallVector<bool> done;
+  llvm::DenseSet<std::pair<int64_t, int64_t>> edges;
+  llvm::DenseMap<Value, std::set<int64_t>> readers;
+  /// Results that are the new contents of a state.
+  llvm::DenseSet<Value> inPlace;
+  int64_t current = 0;
+};
+
+struct ScheduleForMemory : nd::impl::NDScheduleForMemoryBase<ScheduleForMemory> {
+  void runOnOperation() override {
+    if (llvm::hasSingleElement(getOperation().getBody()))
+      Scheduler(getOperation()).run();
+  }
+};
+
+} // namespace
