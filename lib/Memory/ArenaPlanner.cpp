@@ -25,9 +25,8 @@ public:
     neighbours.resize(buffers.size());
     // Sweep by start: what is still alive when a buffer starts overlaps it.
     SmallVector<unsigned> byStart = identity(), alive;
-    llvm::sort(byStart, [&](unsigned a, unsigned b) {
-      return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b);
-    });
+    llvm::sort(byStart,
+               [&](unsigned a, unsigned b) { return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b); });
     for (unsigned index : byStart) {
       llvm::erase_if(alive, [&](unsigned other) { return buffers[other].last < buffers[index].first; });
       for (unsigned other : alive) {
@@ -64,8 +63,7 @@ public:
     for (unsigned index = 0; index < buffers.size(); ++index)
       weights.push_back(weight(index));
     SmallVector<unsigned> order = identity();
-    llvm::sort(order,
-               [&](unsigned a, unsigned b) { return std::pair(-weights[a], a) < std::pair(-weights[b], b); });
+    llvm::sort(order, [&](unsigned a, unsigned b) { return std::pair(-weights[a], a) < std::pair(-weights[b], b); });
     return order;
   }
 

@@ -11,6 +11,7 @@
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/RT/IR/RT.h"
+#include "nd/Memory/Passes.h"
 #include "nd/Training/Passes.h"
 
 void nd::registerDialects(mlir::DialectRegistry &registry) {
@@ -22,5 +23,6 @@ void nd::registerDialects(mlir::DialectRegistry &registry) {
 void nd::registerPasses() {
   mlir::registerTransformsPasses();
   registerNDGemmPasses();
+  registerNDMemoryPasses();
   registerNDTrainingPasses();
 }

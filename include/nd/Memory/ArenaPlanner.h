@@ -28,10 +28,11 @@ struct ArenaPlan {
   int64_t peakBytes = 0;              ///< the largest sum of bytes live at one time: a lower bound of every plan
 };
 
-/// Places buffers so that those alive at the same time do not overlap. Buffers are placed one after the other where they fit, in
-/// several orders; while the best plan is more than `tolerance` above the peak, the buffer that makes it so is placed earlier.
-/// Deterministic. Dynamic storage allocation is NP-hard: nothing promises the tolerance, tests measure it.
-ArenaPlan planArena(llvm::ArrayRef<Lifetime> buffers, int64_t alignment, double tolerance = 1.0);
+/// Places buffers so that those alive at the same time do not overlap. Buffers are placed one after the other where
+/// they fit, in several orders; while the best plan is more than `tolerance` above the peak, the buffer that makes it
+/// so is placed earlier. Deterministic. Dynamic storage allocation is NP-hard: nothing promises the tolerance, tests
+/// measure it.
+ArenaPlan planArena(llvm::ArrayRef<Lifetime> buffers, int64_t alignment, double tolerance = 1.01);
 
 } // namespace nd
 

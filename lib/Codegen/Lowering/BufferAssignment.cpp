@@ -73,7 +73,9 @@ unsigned BufferAssignment::addStorage(Storage storage) {
   return storages.size() - 1;
 }
 
-unsigned BufferAssignment::addTemporary(RankedTensorType type) { return addStorage({type, std::nullopt, std::nullopt}); }
+unsigned BufferAssignment::addTemporary(RankedTensorType type) {
+  return addStorage({type, std::nullopt, std::nullopt});
+}
 
 Place BufferAssignment::wholeOf(unsigned storage) const {
   return {storage, contiguousLayout(storages[storage].type.getShape()), {}};
@@ -183,7 +185,8 @@ bool BufferAssignment::hasConflict(Value value, const Place &where, Value inPlac
   return false;
 }
 
-/// Whether the operation that defines `value` computes it in place of `dying`, which it reads as one operand at just that place.
+/// Whether the operation that defines `value` computes it in place of `dying`, which it reads as one operand at just
+/// that place.
 bool BufferAssignment::overwritesAtDefinition(Value value, const Place &where, Value dying) const {
   auto result = cast<OpResult>(value);
   OpOperand *overwritten = nullptr;
@@ -233,7 +236,8 @@ void BufferAssignment::assign(Operation *op) {
     offerOperands(result);
 }
 
-/// Asks that an operand which dies here be written to the place of the result, if the result can be computed in place of it.
+/// Asks that an operand which dies here be written to the place of the result, if the result can be computed in place
+/// of it.
 void BufferAssignment::offerOperands(OpResult result) {
   Operation *op = result.getOwner();
   if (!isa<KernelOp, GemmOp, AllReduceOp>(op))

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides, for a function whose order of operations is final, which memory each value occupies. A value that is not a view
-// (reshape, transpose, slice) is *placed*: in a storage of its own, or in a place that another value asks it to be written to:
+// Decides, for a function whose order of operations is final, which memory each value occupies. A value that is not a
+// view (reshape, transpose, slice) is *placed*: in a storage of its own, or in a place that another value asks it to be
+// written to:
 //
 //  - the tensor of the program that it is the new contents of,
 //  - its part of a concatenation, or of the bucket of a combined all-reduce,
@@ -13,8 +14,8 @@
 //
 // Places are decided from the last operation to the first, so that a value knows where its users want it.
 //
-// Invariant: of two values whose places may overlap, one is dead when the other is written. The exceptions are a concatenation and
-// its parts, which are the same data, and a result computed in place of an operand that dies there.
+// Invariant: of two values whose places may overlap, one is dead when the other is written. The exceptions are a
+// concatenation and its parts, which are the same data, and a result computed in place of an operand that dies there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +43,8 @@ struct Storage {
 struct Place {
   unsigned storage = 0;
   rt::Layout layout;
-  /// Which parts of which joined values (concatenations, buckets) this is, outermost first. Two places of a storage are disjoint
-  /// exactly when their paths part at some point.
+  /// Which parts of which joined values (concatenations, buckets) this is, outermost first. Two places of a storage are
+  /// disjoint exactly when their paths part at some point.
   llvm::SmallVector<std::pair<mlir::Operation *, unsigned>> path;
 
   bool mayOverlap(const Place &other) const;
@@ -76,7 +77,8 @@ private:
   void number();
   Order lastRead(mlir::Value value) const;
   void place(mlir::Value value, Place where);
-  /// Asks that `value` be written to `where`. `inPlaceResult` is the result that is going to overwrite it there, if any.
+  /// Asks that `value` be written to `where`. `inPlaceResult` is the result that is going to overwrite it there, if
+  /// any.
   bool request(mlir::Value value, const Place &where, mlir::Value inPlaceResult = {});
   bool hasConflict(mlir::Value value, const Place &where, mlir::Value inPlaceResult) const;
   bool overwritesAtDefinition(mlir::Value value, const Place &where, mlir::Value dying) const;

@@ -63,7 +63,8 @@ void ProgramBuilder::declareTensor(unsigned index) {
     return builder.getStringAttr(value && !value.empty() ? Twine(value.getValue()) : otherwise);
   };
   StringAttr kind = text(names::kKind, isArgument ? names::kind::kInput : names::kind::kOutput);
-  StringAttr name = text(names::kName, isArgument ? "arg" + Twine(*storage.argument) : "result" + Twine(*storage.result));
+  StringAttr name =
+      text(names::kName, isArgument ? "arg" + Twine(*storage.argument) : "result" + Twine(*storage.result));
 
   SmallVector<NamedAttribute> info;
   for (StringRef key : kInfoAttributes)
@@ -89,7 +90,8 @@ void ProgramBuilder::declareTensor(unsigned index) {
   buffers[index] = rt::TensorOp::create(
       builder, where, bufferType(storage.type, contiguousLayout(storage.type.getShape())), kind, name,
       /*offset=*/IntegerAttr(), dyn_cast_or_null<DenseI64ArrayAttr>(attribute(names::kGlobalShape)), dimAxes,
-      integer(names::kBound), ignore, info.empty() ? DictionaryAttr() : builder.getDictionaryAttr(info), /*output=*/!isArgument);
+      integer(names::kBound), ignore, info.empty() ? DictionaryAttr() : builder.getDictionaryAttr(info),
+      /*output=*/!isArgument);
 }
 
 Value ProgramBuilder::bufferOf(unsigned index) {

@@ -13,8 +13,8 @@
 
 namespace nd {
 
-/// Walks a function once, in order, and emits what runs on the places that a BufferAssignment chose, with copies where a
-/// value is not where or how its user needs it. Copies are made right before the first reader.
+/// Walks a function once, in order, and emits what runs on the places that a BufferAssignment chose, with copies where
+/// a value is not where or how its user needs it. Copies are made right before the first reader.
 class ProgramBuilder {
 public:
   ProgramBuilder(mlir::func::FuncOp function, KernelTable &kernels);

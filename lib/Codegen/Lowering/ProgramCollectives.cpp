@@ -54,10 +54,10 @@ SmallVector<int64_t, 3> aroundDim(RankedTensorType type, int64_t dim) {
 void ProgramBuilder::startCollective(rt::CollectiveKind kind, ReductionKind reduction, Value source, Value target,
                                      ArrayAttr axes, StringRef name, StringRef reason, unsigned pendingStorage,
                                      bool isScalar) {
-  auto start = rt::CollectiveStartOp::create(
-      builder, loc, rt::EventType::get(builder.getContext()), kind, source, target, axes,
-      static_cast<rt::Reduction>(reduction), builder.getStringAttr(name),
-      reason.empty() ? StringAttr() : builder.getStringAttr(reason), isScalar);
+  auto start =
+      rt::CollectiveStartOp::create(builder, loc, rt::EventType::get(builder.getContext()), kind, source, target, axes,
+                                    static_cast<rt::Reduction>(reduction), builder.getStringAttr(name),
+                                    reason.empty() ? StringAttr() : builder.getStringAttr(reason), isScalar);
   pending[pendingStorage] = start;
 }
 
@@ -136,7 +136,8 @@ LogicalResult ProgramBuilder::lowerReduceScatter(ReduceScatterOp op) {
   Place result = *assignment.find(op.getResult());
   Value from = *source;
   if (outer != 1) {
-    // The transport takes ranks' parts one after the other: [outer, ranks, size, inner] becomes [ranks, outer, size, inner].
+    // The transport takes ranks' parts one after the other: [outer, ranks, size, inner] becomes [ranks, outer, size,
+    // inner].
     int64_t ranks = type.getDimSize(op.getDim()) / size;
     RankedTensorType apart = withShape(type, {outer, ranks, size, inner});
     Place whole = *locate(op.getInput());

@@ -92,8 +92,7 @@ LogicalResult ProgramBuilder::lowerGemm(GemmOp op) {
 namespace {
 
 /// Reads optional operands: null stays null.
-template <typename Read>
-FailureOr<Value> readOptional(Value value, Read read) {
+template <typename Read> FailureOr<Value> readOptional(Value value, Read read) {
   return value ? read(value) : FailureOr<Value>(Value());
 }
 

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which strided layout a view of strided memory has, and which one its operand must have. Layouts are normalized: a dimension
-// of size 1 has the stride that it would have if memory were contiguous there, so equal memory has equal layouts.
+// Which strided layout a view of strided memory has, and which one its operand must have. Layouts are normalized: a
+// dimension of size 1 has the stride that it would have if memory were contiguous there, so equal memory has equal
+// layouts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ std::optional<rt::Layout> reshapeLayout(llvm::ArrayRef<int64_t> from, const rt::
                                         llvm::ArrayRef<int64_t> to);
 /// The layout of a view's result when its operand has `layout`.
 std::optional<rt::Layout> viewLayout(mlir::Operation *view, const rt::Layout &layout);
-/// The layout of a view's operand that gives its result `layout`; nothing for slices, which do not hold all of the operand.
+/// The layout of a view's operand that gives its result `layout`; nothing for slices, which do not hold all of the
+/// operand.
 std::optional<rt::Layout> sourceLayout(mlir::Operation *view, const rt::Layout &layout);
 
 /// Whether elements that are neighbours in the last dimension are neighbours in memory.

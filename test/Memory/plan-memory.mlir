@@ -1,0 +1,50 @@
+// RUN: nd-opt %s -rt-plan-memory -split-input-file | FileCheck %s
+
+// Scalars and metrics first, then what lasts from step to step; %a dies before %c starts, %b does not.
+// CHECK-LABEL: rt.program @share attributes {arena_bytes = 1152 : i64, fixed_bytes = 640 : i64, peak_live_bytes = 1032 : i64}
+rt.program @share {
+  // CHECK: rt.tensor "weight" "w" at 128
+  // CHECK: rt.tensor "scalar" "lr" at 0
+  // CHECK: rt.tensor output "metric" "loss" at 64
+  // CHECK: %[[A:.*]] = rt.buffer at 640 : memref<64xf32>
+  // CHECK: %[[B:.*]] = rt.buffer at 896 : memref<64xf32>
+  // CHECK: %[[C:.*]] = rt.buffer at 640 : memref<64xf32>
+  %w = rt.tensor "weight" "w" : memref<128xf32>
+  %lr = rt.tensor "scalar" "lr" : memref<f32>
+  %loss = rt.tensor output "metric" "loss" : memref<f32>
+  %a = rt.buffer : memref<64xf32>
+  %b = rt.buffer : memref<64xf32>
+  %c = rt.buffer : memref<64xf32>
+  %v = rt.view %w : memref<128xf32> to memref<64xf32, strided<[1], offset: 64>>
+  rt.copy %v to %a : memref<64xf32, strided<[1], offset: 64>> to memref<64xf32>
+  rt.copy %a to %b : memref<64xf32> to memref<64xf32>
+  rt.copy %b to %c : memref<64xf32> to memref<64xf32>
+}
+
+// -----
+
+// An output lives to the end, whatever is written before or after it.
+// CHECK-LABEL: rt.program @output
+rt.program @output {
+  // CHECK: rt.tensor output "output" "y" at [[Y:[0-9]+]]
+  // CHECK-NEXT: rt.buffer at [[A:[0-9]+]]
+  // CHECK-NEXT: rt.buffer at [[A]]
+  %y = rt.tensor output "output" "y" : memref<16xf32>
+  %a = rt.buffer : memref<32xf32>
+  %b = rt.buffer : memref<32xf32>
+  rt.fill_zero %y : memref<16xf32>
+  rt.fill_zero %a : memref<32xf32>
+  rt.fill_zero %b : memref<32xf32>
+}
+
+// -----
+
+// A buffer in a collective belongs to the transport until the wait.
+// CHECK-LABEL: rt.program @in_flight attributes {arena_bytes = 128 : i64
+rt.program @in_flight {
+  %a = rt.buffer : memref<16xf32>
+  %b = rt.buffer : memref<16xf32>
+  %e = rt.collective_start all_reduce %a to %a axes = ["dp"] reduction = sum name = "a" : memref<16xf32> to memref<16xf32>
+  rt.fill_zero %b : memref<16xf32>
+  rt.wait %e
+}
