@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How a bufferized `nd.kernel` becomes a function. A kernel is looked at once its operands and results have memory layouts:
-// `planKernel` says how much work it is and what memory it needs beside its operands, `emitKernel` emits it, and
-// `kernelKey` tells which kernels can share one function.
+// How a bufferized `nd.kernel` becomes a function. A kernel is looked at once its operands and results have memory
+// layouts: `planKernel` says how much work it is and what memory it needs beside its operands, `emitKernel` emits it,
+// and `kernelKey` tells which kernels can share one function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@
 namespace nd {
 
 /// A kernel and the layouts of its operands and results: static sizes and strides; an offset is not looked at, since
-/// every argument points at element 0 of its operand. Booleans take one byte. Result i is computed in the buffer of input
+/// every argument points at element 0 of its operand. Booleans take one byte. Result i is computed in the buffer of
+/// input
 /// `*inPlaceOf[i]` where that is set (their layouts are equal then, and `canComputeInPlace` said yes).
 struct KernelSpec {
   KernelOp op;
@@ -45,17 +46,18 @@ struct KernelPlan : KernelPhase {
   std::optional<KernelPhase> finish;
 };
 
-/// How the kernel is cut into units. The cut, and so every rounding, does not depend on the number of threads. Fails with
-/// an error on the kernel when its region is not one loop nest (`nd-form-kernels` forms only such).
+/// How the kernel is cut into units. The cut, and so every rounding, does not depend on the number of threads. Fails
+/// with an error on the kernel when its region is not one loop nest (`nd-form-kernels` forms only such).
 llvm::FailureOr<KernelPlan> planKernel(const KernelSpec &spec);
 
-/// True when result `result` may share the buffer of input `input`: every element of the input is read for the last time
-/// before, or in the same vector operation in which, the element of the result at its place is written.
+/// True when result `result` may share the buffer of input `input`: every element of the input is read for the last
+/// time before, or in the same vector operation in which, the element of the result at its place is written.
 bool canComputeInPlace(KernelOp op, unsigned result, unsigned input, mlir::MemRefType inputType,
                        mlir::MemRefType resultType);
 
-/// Emits `func @name(args, lo, hi, scratch)` (`nd_kernel` of ABI.h), and `@name_finish` where the plan has a second phase, in
-/// func, scf, arith, math, vector and llvm. Arguments: inputs, results that are not in place, then the workspace if any.
+/// Emits `func @name(args, lo, hi, scratch)` (`nd_kernel` of ABI.h), and `@name_finish` where the plan has a second
+/// phase, in func, scf, arith, math, vector and llvm. Arguments: inputs, results that are not in place, then the
+/// workspace if any.
 llvm::LogicalResult emitKernel(mlir::OpBuilder &moduleBuilder, const KernelSpec &spec, const KernelPlan &plan,
                                llvm::StringRef name);
 
