@@ -28,7 +28,7 @@ def make(config):
 MODELS = {
     "gpt2": lambda: perturb(tiny_gpt2()),
     "gpt2-odd": lambda: perturb(tiny_gpt2(odd=True, n_layer=1)),
-    "llama": lambda: perturb(tiny_llama()),
+    "llama": lambda: perturb(tiny_llama(num_hidden_layers=1)),
     "llama-odd": lambda: perturb(tiny_llama(odd=True, num_hidden_layers=1)),
     # query, key and value in one matrix, gate and up in another
     "phi3": lambda: make(transformers.Phi3Config(**_GROUPED)),
