@@ -10,6 +10,7 @@
 #include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
+#include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Dialect/RT/IR/RT.h"
 #include "nd/Memory/Passes.h"
 #include "nd/Training/Passes.h"
@@ -25,4 +26,5 @@ void nd::registerPasses() {
   registerNDGemmPasses();
   registerNDMemoryPasses();
   registerNDTrainingPasses();
+  registerNDTransformsPasses();
 }
