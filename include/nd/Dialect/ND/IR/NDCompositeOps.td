@@ -65,7 +65,7 @@ def ND_AttentionOp : ND_DifferentiableCompositeOp<"attention", [AttrSizedOperand
     (query position - key position < w), equal `documents` [B, S] (i64), `key_padding` [B, T] (true = visible). Positions are the indices
     unless `positions` [B, S] is given. `mask` is a general mask that broadcasts to [B, Hq, S, T] from [B or 1, Hq or 1, S or 1, T]: added
     when of floats, true = visible when of booleans. `softcap` c > 0 replaces a score s by c * tanh(s / c) before masking.
-    A query that sees no key yields zeros.
+    A query that sees no key yields zeros, and its `lse` is -inf.
   }];
   let arguments = (ins ND_FloatTensor:$query, ND_FloatTensor:$key, ND_FloatTensor:$value,
       Optional<ND_IntTensor>:$positions, Optional<ND_IntTensor>:$documents, Optional<ND_BoolTensor>:$key_padding,
