@@ -115,7 +115,11 @@ def save(module: torch.nn.Module, parameters: dict[str, Parameter], path: Path) 
     # A buffer may share memory with another one, which safetensors refuses.
     tensors |= {name: buffer.clone().contiguous() for name, buffer in module.named_buffers() if name in state}
     temporary = path.with_name(path.name + ".tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.touch()  # with the user's permissions, where safetensors makes a file that only the owner reads
+    mode = temporary.stat().st_mode
     save_file(tensors, temporary, metadata={"format": "pt"})
+    temporary.chmod(mode)
     temporary.replace(path)
     return {name: entry for name, entry in read_header(path).items() if name in parameters}
 
