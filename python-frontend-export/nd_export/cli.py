@@ -152,16 +152,22 @@ def run(arguments: argparse.Namespace) -> None:
 def call_factory(source: str) -> dict:
     """The keyword arguments of `nd_export.export` that FILE.py:FACTORY returns."""
     file, _, name = source.rpartition(":")
-    if not file or not Path(file).exists():
+    if not file.endswith(".py") or not Path(file).is_file():
         raise ExportError(f"'{source}' is not FILE.py:FACTORY with an existing file")
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    factory = getattr(module, name, None)
-    if not callable(factory):
-        raise ExportError(f"{file} has no function '{name}'")
-    made = factory()
+    try:
+        spec.loader.exec_module(module)
+        if not callable(getattr(module, name, None)):
+            raise ExportError(f"{file} has no function '{name}'")
+        made = getattr(module, name)()
+    except (ExportError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # whatever the user's file raises
+        from .where import where_raised
+
+        raise ExportError(f"{source} failed: {type(error).__name__}: {error}", where=where_raised(error)) from error
     if isinstance(made, Mapping):
         return dict(made)
     if isinstance(made, tuple) and 2 <= len(made) <= 4:

@@ -24,6 +24,9 @@ def make():
 
 def number():
     return 3
+
+def broken():
+    return torch.ones(2) @ torch.ones(3)
 """
 
 
@@ -73,6 +76,8 @@ def test_factory_in_a_file(tmp_path):
         (["hf", "CONFIG", "--no-weights", "--freeze=nothing"], "--freeze nothing matches no parameter"),
         (["torch", "no.py:make"], "'no.py:make' is not FILE.py:FACTORY"),
         (["torch", "FILE:other"], "has no function 'other'"),
+        (["torch", "FILE:broken"], "square.py:broken failed: RuntimeError: inconsistent tensor size"),
+        (["torch", "FILE:broken"], "square.py:18, in broken\n      return torch.ones(2) @ torch.ones(3)"),
         (["torch", "FILE:number"], "returned int\n  remedy: return"),
     ],
 )
