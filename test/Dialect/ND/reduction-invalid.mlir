@@ -81,7 +81,7 @@ func.func @reduce_shape(%x: tensor<2x3xf32>) {
 
 func.func @reduce_booleans(%x: tensor<2x3xi1>) {
   // expected-error @below {{expected input of floats or integers but found 'i1'; convert it first}}
-  %0 = nd.reduce max %x dims = [1] : tensor<2x3xi1> -> tensor<2xi1>
+  %0 = nd.reduce sum %x dims = [1] : tensor<2x3xi1> -> tensor<2xi1>
   return
 }
 

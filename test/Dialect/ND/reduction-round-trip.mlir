@@ -28,6 +28,13 @@ func.func @reduce(%x: tensor<2x3x4xf32>) -> (tensor<3xf32>, tensor<2x3xf32>, ten
   return %0, %1, %2 : tensor<3xf32>, tensor<2x3xf32>, tensor<f32>
 }
 
+// CHECK-LABEL: func.func @any
+func.func @any(%x: tensor<2x3xi1>) -> tensor<2xi1> {
+  // CHECK: nd.reduce max %{{.*}} dims = [1] : tensor<2x3xi1> -> tensor<2xi1>
+  %0 = nd.reduce max %x dims = [1] : tensor<2x3xi1> -> tensor<2xi1>
+  return %0 : tensor<2xi1>
+}
+
 // CHECK-LABEL: func.func @order
 func.func @order(%x: tensor<2x5xf32>) -> (tensor<2xi64>, tensor<2x3xf32>, tensor<2x3xi64>, tensor<2x5xf32>) {
   // CHECK: nd.arg_max %{{.*}} dim = 1 : tensor<2x5xf32> -> tensor<2xi64>

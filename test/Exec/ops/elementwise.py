@@ -12,9 +12,11 @@ BINARY = {
     "divf": torch.div,
     "maximumf": torch.maximum,
     "minimumf": torch.minimum,
+    "remf": torch.fmod,
 }
 UNARY = {
     "math.exp": torch.exp,
+    "math.expm1": torch.expm1,
     "math.sqrt": torch.sqrt,
     "math.rsqrt": torch.rsqrt,
     "math.log": torch.log,
@@ -26,6 +28,7 @@ UNARY = {
     "math.absf": torch.abs,
     "math.floor": torch.floor,
     "math.ceil": torch.ceil,
+    "math.roundeven": torch.round,
     "arith.negf": torch.neg,
 }
 POSITIVE = {"math.sqrt", "math.rsqrt", "math.log", "math.log1p", "math.powf"}
@@ -36,6 +39,8 @@ INTEGER = {
     "andi": torch.bitwise_and,
     "ori": torch.bitwise_or,
     "xori": torch.bitwise_xor,
+    "maxsi": torch.maximum,
+    "minsi": torch.minimum,
 }
 
 
@@ -106,6 +111,14 @@ def integers(r, shape):
             [ty],
             lambda x, y, f=function: f(x, y),
         )
+    yield Case("math.absi", {"x": r.i(90, *shape) - 45}, f"%r0 = math.absi %x : {ty}", [ty], lambda x: x.abs())
+    yield Case(
+        "math.ipowi",
+        {"x": r.i(9, *shape) - 4, "y": r.i(5, *shape)},
+        f"%r0 = math.ipowi %x, %y : {ty}",
+        [ty],
+        torch_pow,
+    )
     yield Case(
         "arith.cmpi",
         {"x": r.i(3, *shape), "y": r.i(3, *shape)},
@@ -134,6 +147,13 @@ def integers(r, shape):
         "arith.extui",
         {"x": r.b(*shape)},
         f"%r0 = arith.extui %x : {t(*shape, dtype='i1')} to {ty}",
+        [ty],
+        lambda x: x.long(),
+    )
+    yield Case(
+        "arith.extsi",
+        {"x": r.i(99, *shape).int() - 50},
+        f"%r0 = arith.extsi %x : {t(*shape, dtype='i32')} to {ty}",
         [ty],
         lambda x: x.long(),
     )

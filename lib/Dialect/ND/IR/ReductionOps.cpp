@@ -80,8 +80,10 @@ LogicalResult DotGeneralOp::verify() {
 
 LogicalResult ReduceOp::verify() {
   RankedTensorType input = getInput().getType();
-  if (failed(verify::numeric(*this, "input", input)) ||
-      failed(verify::increasingDims(*this, "dims", getDims(), input.getRank())))
+  bool logical = input.getElementType().isInteger(1) && getKind() != ReductionKind::sum;
+  if (!logical && failed(verify::numeric(*this, "input", input)))
+    return failure();
+  if (failed(verify::increasingDims(*this, "dims", getDims(), input.getRank())))
     return failure();
   if (getKind() != ReductionKind::sum)
     for (int64_t dim : getDims())

@@ -41,8 +41,8 @@ def ND_DotGeneralOp : ND_DifferentiableOp<"dot_general", [AllElementTypesMatch<[
 def ND_ReduceOp : ND_DifferentiableOp<"reduce", [AllElementTypesMatch<["input", "result"]>]> {
   let summary = "combines all elements along `dims`, which vanish";
   let description = [{
-    `dims` increase strictly. A `max` or `min` of something that holds a NaN is NaN, as `arith.maximumf`; over no element it is
-    refused. The gradient of `max` and `min` goes to all elements equal to the result, divided by their number (as PyTorch's amax).
+    `dims` increase strictly. A `max` or `min` of something that holds a NaN is NaN, as `arith.maximumf`; of booleans it is
+    `or` and `and`; over no element it is refused. The gradient of `max` and `min` goes to all elements equal to the result, divided by their number (as PyTorch's amax).
   }];
   let arguments = (ins ND_ReductionKindAttr:$kind, ND_Tensor:$input, DenseI64ArrayAttr:$dims);
   let results = (outs ND_Tensor:$result);
