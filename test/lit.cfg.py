@@ -12,6 +12,8 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nd_obj_root, "test")
 llvm_config.use_default_substitutions()
+# Where the schema lies that protoc encodes the importer's test models with.
+config.substitutions.append(("%wire", os.path.join(config.nd_src_root, "lib", "Import", "ONNX")))
 tools = ["nd-opt", "nd-import", "nd-compile", "nd-run", "nd-data"]
 llvm_config.add_tool_substitutions(
     tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir]

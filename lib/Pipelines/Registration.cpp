@@ -11,13 +11,15 @@
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
+#include "nd/Dialect/ONNX/IR/ONNX.h"
 #include "nd/Dialect/RT/IR/RT.h"
+#include "nd/Import/ONNX/Passes.h"
 #include "nd/Memory/Passes.h"
 #include "nd/Training/Passes.h"
 
 void nd::registerDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
-  registry.insert<nd::NDDialect, nd::rt::RTDialect>();
+  registry.insert<nd::NDDialect, nd::onnx::ONNXDialect, nd::rt::RTDialect>();
   registerDifferentiableModels(registry);
 }
 
@@ -25,6 +27,7 @@ void nd::registerPasses() {
   mlir::registerTransformsPasses();
   registerNDGemmPasses();
   registerNDMemoryPasses();
+  onnx::registerNDImportPasses();
   registerNDTrainingPasses();
   registerNDTransformsPasses();
 }

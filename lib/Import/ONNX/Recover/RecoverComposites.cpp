@@ -1,0 +1,30 @@
+//===- RecoverComposites.cpp - nd-recover-composites ----------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "nd/Import/ONNX/Passes.h"
+
+namespace nd::onnx {
+#define GEN_PASS_DEF_NDRECOVERCOMPOSITES
+#include "nd/Import/ONNX/Passes.h.inc"
+} // namespace nd::onnx
+
+using namespace mlir;
+using namespace nd::onnx;
+
+namespace {
+
+struct NDRecoverCompositesPass : nd::onnx::impl::NDRecoverCompositesBase<NDRecoverCompositesPass> {
+  using NDRecoverCompositesBase::NDRecoverCompositesBase;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace
