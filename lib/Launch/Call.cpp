@@ -50,17 +50,17 @@ Expected<std::vector<FileSlice>> matchArguments(const Manifest &manifest, const 
       for (const TensorInfo &tensor : manifest.tensors)
         if (isArgument(tensor.kind))
           known += (known.empty() ? "" : ", ") + tensor.kind + ":" + tensor.name;
-      return failure(file.path + ": the program has no argument '" + entry.first() + "'; it has " + known);
+      return makeError(file.path + ": the program has no argument '" + entry.first() + "'; it has " + known);
     }
     const TensorInfo &tensor = manifest.tensors[index];
     const StoredTensor &stored = entry.second;
     if (stored.shape != tensor.globalShape)
-      return failure(file.path + ": '" + entry.first() + "' has shape " + shapeText(stored.shape) + "; the program's " +
-                     tensor.describe() + " has " + shapeText(tensor.globalShape));
+      return makeError(file.path + ": '" + entry.first() + "' has shape " + shapeText(stored.shape) +
+                       "; the program's " + tensor.describe() + " has " + shapeText(tensor.globalShape));
     bool floats = stored.dtype <= ND_F64 && tensor.dtype <= ND_F64;
     if (stored.dtype != tensor.dtype && !floats)
-      return failure(file.path + ": '" + entry.first() + "' is " + nd::rt::dtypeName(stored.dtype) +
-                     "; the program's " + tensor.describe() + " is " + nd::rt::dtypeName(tensor.dtype));
+      return makeError(file.path + ": '" + entry.first() + "' is " + nd::rt::dtypeName(stored.dtype) +
+                       "; the program's " + tensor.describe() + " is " + nd::rt::dtypeName(tensor.dtype));
     slices.push_back({index, stored.dtype, stored.offset, file.path});
   }
   return slices;
@@ -121,7 +121,7 @@ Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringR
     if (Error error = (*job)->finish())
       return error;
     if (std::error_code code = sys::fs::rename(temporary, output))
-      return failure("cannot write " + output + ": " + code.message());
+      return makeError("cannot write " + output + ": " + code.message());
     return Error::success();
   };
   Error error = writeResults();

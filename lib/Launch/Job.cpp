@@ -42,7 +42,7 @@ int availableCores() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-Error systemFailure(const Twine &what) { return failure(what + ": " + strerror(errno)); }
+Error systemError(const Twine &what) { return makeError(what + ": " + strerror(errno)); }
 
 } // namespace
 
@@ -71,10 +71,10 @@ nd::rt::RankStatus &Job::status(int64_t rank) const {
 Error Job::createSharedMemory() {
   memory = memfd_create("nd", MFD_CLOEXEC);
   if (memory < 0 || ftruncate(memory, layout.totalBytes()) != 0)
-    return systemFailure("cannot create the job's shared memory");
+    return systemError("cannot create the job's shared memory");
   void *mapped = mmap(nullptr, layout.totalBytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (mapped == MAP_FAILED)
-    return systemFailure("cannot map the job's shared memory");
+    return systemError("cannot map the job's shared memory");
   shared = static_cast<char *>(mapped);
   for (int64_t rank = 0; rank < manifest.ranks; ++rank)
     status(rank).collective.store(-1);
@@ -85,9 +85,9 @@ Error Job::watchSignals() {
   sigset_t set;
   fillJobSignals(set);
   if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0)
-    return systemFailure("cannot block signals");
+    return systemError("cannot block signals");
   signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  return signals < 0 ? systemFailure("cannot watch signals") : Error::success();
+  return signals < 0 ? systemError("cannot watch signals") : Error::success();
 }
 
 Error Job::spawn(int64_t rank) {
@@ -153,7 +153,7 @@ Error Job::finish() {
     int code = process->waitForExit();
     readOutput(*process);
     if (code != 0)
-      return failure("rank " + Twine(process->rank) + " ended with code " + Twine(code));
+      return makeError("rank " + Twine(process->rank) + " ended with code " + Twine(code));
   }
   return Error::success();
 }
@@ -170,7 +170,7 @@ Error Job::serve(MessageType until, const StepHandler &onStep) {
     }
     constexpr int tick = 1000;
     if (poll(polls.data(), polls.size(), tick) < 0 && errno != EINTR)
-      return systemFailure("cannot wait for the ranks");
+      return systemError("cannot wait for the ranks");
     for (size_t i = 0; i < processes.size(); ++i) {
       if (polls[2 + 2 * i].revents)
         readOutput(*processes[i]);
@@ -205,7 +205,7 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
     // The peers wait for this rank: tell them before they are stopped.
     reinterpret_cast<rt::JobStatus *>(shared)->lostRank.store(static_cast<int32_t>(process.rank) + 1);
     std::string prefix = manifest.ranks > 1 ? "rank " + std::to_string(process.rank) + ": " : "";
-    return failure(prefix + message);
+    return makeError(prefix + message);
   }
   if (type == MessageType::Step && onStep) {
     StepReport report;
@@ -234,11 +234,11 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
     auto protocol = in.get<uint32_t>(), abi = in.get<uint32_t>();
     auto tensors = in.get<int32_t>();
     if (protocol != rt::protocolVersion || abi != ND_ABI_VERSION)
-      return failure("the executable of rank " + Twine(process.rank) +
-                     " was made by another version of nd; recompile it");
+      return makeError("the executable of rank " + Twine(process.rank) +
+                       " was made by another version of nd; recompile it");
     if (tensors != static_cast<int32_t>(manifest.tensors.size()))
-      return failure("the executable of rank " + Twine(process.rank) + " has " + Twine(tensors) +
-                     " tensors and the manifest " + Twine(manifest.tensors.size()) + "; recompile the program");
+      return makeError("the executable of rank " + Twine(process.rank) + " has " + Twine(tensors) +
+                       " tensors and the manifest " + Twine(manifest.tensors.size()) + "; recompile the program");
   } else if (type == MessageType::Ready) {
     ReadyReport report;
     report.arenaBytes = in.get<int64_t>();
@@ -263,7 +263,7 @@ Error Job::readSignals() {
   while (read(signals, &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo != SIGCHLD) {
       interrupted = true;
-      return failure(Twine("stopped by ") + (info.ssi_signo == SIGINT ? "Ctrl-C" : strsignal(info.ssi_signo)));
+      return makeError(Twine("stopped by ") + (info.ssi_signo == SIGINT ? "Ctrl-C" : strsignal(info.ssi_signo)));
     }
     if (Error error = reapChildren())
       return error;
@@ -314,7 +314,7 @@ Error Job::lost(Process &process, std::string how) {
     for (const std::string &line : process.lastLines)
       message += "\n    " + line;
   }
-  return failure(message);
+  return makeError(message);
 }
 
 Error Job::checkProgress() {

@@ -61,11 +61,11 @@ Expected<std::unique_ptr<Job::Process>> Job::Process::start(int64_t rank, const 
   process->rank = rank;
   int sockets[2], pipes[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
-    return failure(Twine("cannot make a socket for rank ") + Twine(rank) + ": " + strerror(errno));
+    return makeError(Twine("cannot make a socket for rank ") + Twine(rank) + ": " + strerror(errno));
   process->socket = sockets[0];
   if (pipe2(pipes, O_CLOEXEC) != 0) {
     close(sockets[1]);
-    return failure(Twine("cannot make a pipe for rank ") + Twine(rank) + ": " + strerror(errno));
+    return makeError(Twine("cannot make a pipe for rank ") + Twine(rank) + ": " + strerror(errno));
   }
   process->output = pipes[0];
   fcntl(process->output, F_SETFL, O_NONBLOCK);
@@ -87,7 +87,7 @@ Expected<std::unique_ptr<Job::Process>> Job::Process::start(int64_t rank, const 
   close(sockets[1]);
   close(pipes[1]);
   if (process->pid < 0)
-    return failure(Twine("cannot start rank ") + Twine(rank) + ": " + strerror(errno));
+    return makeError(Twine("cannot start rank ") + Twine(rank) + ": " + strerror(errno));
   return process;
 }
 

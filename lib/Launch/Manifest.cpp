@@ -28,20 +28,20 @@ std::string Manifest::groupName(uint32_t mask) const {
   return name;
 }
 
-Error nd::launch::failure(const Twine &message) {
+Error nd::launch::makeError(const Twine &message) {
   return createStringError(std::make_error_code(std::errc::invalid_argument), message);
 }
 
 Expected<json::Object> nd::launch::readJsonObject(StringRef path) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
   if (!buffer)
-    return failure("cannot read " + path + ": " + buffer.getError().message());
+    return makeError("cannot read " + path + ": " + buffer.getError().message());
   Expected<json::Value> value = json::parse((*buffer)->getBuffer());
   if (!value)
-    return failure(path + " is not JSON: " + toString(value.takeError()));
+    return makeError(path + " is not JSON: " + toString(value.takeError()));
   json::Object *object = value->getAsObject();
   if (!object)
-    return failure(path + " holds no JSON object");
+    return makeError(path + " holds no JSON object");
   return std::move(*object);
 }
 
@@ -58,7 +58,7 @@ Expected<int32_t> nd::launch::parseDtype(StringRef name) {
                       .Case("i1", ND_I1)
                       .Default(-1);
   if (dtype < 0)
-    return failure("unknown type '" + name + "'");
+    return makeError("unknown type '" + name + "'");
   return dtype;
 }
 
@@ -76,7 +76,7 @@ private:
     return json::fromJSON(value, out, place);
   }
   Error report(json::Path::Root &root) {
-    return failure(path + ": " + toString(root.getError()) + "; recompile the program with nd-compile");
+    return makeError(path + ": " + toString(root.getError()) + "; recompile the program with nd-compile");
   }
   Error readTensor(const json::Value &value, size_t index, TensorInfo &tensor);
   Error checkRanks(const Manifest &manifest);
@@ -97,11 +97,11 @@ Error Reader::readTensor(const json::Value &value, size_t index, TensorInfo &ten
     return report(root);
   Expected<int32_t> parsed = parseDtype(dtype);
   if (!parsed)
-    return failure(path + ": " + tensor.describe() + ": " + toString(parsed.takeError()));
+    return makeError(path + ": " + tensor.describe() + ": " + toString(parsed.takeError()));
   tensor.dtype = *parsed;
   for (int64_t size : shape)
     if (size < 0)
-      return failure(path + ": " + tensor.describe() + " has a negative size");
+      return makeError(path + ": " + tensor.describe() + " has a negative size");
   tensor.globalShape.assign(shape.begin(), shape.end());
   tensor.bound = bound.value_or(0);
   const json::Object *storage = value.getAsObject()->getObject("storage");
@@ -113,7 +113,7 @@ Error Reader::readTensor(const json::Value &value, size_t index, TensorInfo &ten
   tensor.storage->offset = storage->getInteger("offset").value_or(0);
   tensor.storage->length = storage->getInteger("length").value_or(0);
   if (tensor.storage->file.empty())
-    return failure(path + ": the storage of " + tensor.describe() + " names no file");
+    return makeError(path + ": the storage of " + tensor.describe() + " names no file");
   return Error::success();
 }
 
@@ -123,21 +123,21 @@ Error Reader::checkRanks(const Manifest &manifest) {
     product *= size;
   if (manifest.axes.size() != manifest.axisSizes.size() || manifest.axes.size() > ND_MAX_AXES ||
       product != manifest.ranks || manifest.ranks < 1 || manifest.ranks > 4096)
-    return failure(path + ": the mesh does not have the " + Twine(manifest.ranks) + " ranks of 'ranks'");
+    return makeError(path + ": the mesh does not have the " + Twine(manifest.ranks) + " ranks of 'ranks'");
   if (manifest.rankProgram.size() != static_cast<size_t>(manifest.ranks))
-    return failure(path + ": 'rank_program' must name a program for each of the " + Twine(manifest.ranks) + " ranks");
+    return makeError(path + ": 'rank_program' must name a program for each of the " + Twine(manifest.ranks) + " ranks");
   for (int64_t program : manifest.rankProgram)
     if (program < 0 || program >= static_cast<int64_t>(manifest.programs.size()))
-      return failure(path + ": 'rank_program' names program " + Twine(program) + ", which does not exist");
+      return makeError(path + ": 'rank_program' names program " + Twine(program) + ", which does not exist");
   return Error::success();
 }
 
 Error Reader::fill(Manifest &manifest, json::Object &object) {
   std::optional<StringRef> format = object.getString("format");
   if (!format || *format != "nd.program")
-    return failure(path + " is not the manifest of a compiled program (\"format\": \"nd.program\")");
+    return makeError(path + " is not the manifest of a compiled program (\"format\": \"nd.program\")");
   if (object.getInteger("version") != 1)
-    return failure(path + " has another version than 1, which this nd-run reads; recompile the program");
+    return makeError(path + " has another version than 1, which this nd-run reads; recompile the program");
   json::Value value(std::move(object));
   json::Path::Root root("manifest");
   json::ObjectMapper mapper(value, root);
@@ -148,7 +148,7 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
       !mapper.map("rank_program", manifest.rankProgram) || !mapper.mapOptional("name", manifest.name))
     return report(root);
   if (!mesh || !programs || !tensors)
-    return failure(path + ": 'mesh', 'programs' and 'tensors' must be there; recompile the program with nd-compile");
+    return makeError(path + ": 'mesh', 'programs' and 'tensors' must be there; recompile the program with nd-compile");
   json::Path::Root meshRoot("mesh");
   json::ObjectMapper meshMapper(*fields.get("mesh"), meshRoot);
   if (!meshMapper || !meshMapper.map("axes", manifest.axes) || !meshMapper.map("sizes", manifest.axisSizes))
@@ -157,11 +157,11 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
     const json::Object *entry = program.getAsObject();
     std::optional<StringRef> file = entry ? entry->getString("file") : std::nullopt;
     if (!file || sys::path::is_absolute(*file) || file->contains(".."))
-      return failure(path + ": 'programs' must name files of the folder");
+      return makeError(path + ": 'programs' must name files of the folder");
     SmallString<256> full(manifest.folder);
     sys::path::append(full, *file);
     if (!sys::fs::can_execute(full))
-      return failure("the executable " + full + " of the program is missing; recompile it with nd-compile");
+      return makeError("the executable " + full + " of the program is missing; recompile it with nd-compile");
     manifest.programs.push_back(std::string(full));
   }
   for (const auto &[index, entry] : enumerate(*tensors))
@@ -184,7 +184,7 @@ Expected<Manifest> nd::launch::readManifest(StringRef folder) {
   SmallString<256> path(folder);
   sys::path::append(path, "manifest.json");
   if (!sys::fs::exists(path))
-    return failure(folder + " is no program folder: it has no manifest.json; make one with nd-compile -o " + folder);
+    return makeError(folder + " is no program folder: it has no manifest.json; make one with nd-compile -o " + folder);
   Expected<json::Object> object = readJsonObject(path);
   if (!object)
     return object.takeError();

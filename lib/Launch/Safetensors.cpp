@@ -45,7 +45,7 @@ private:
 };
 
 Error damaged(StringRef path, const Twine &what) {
-  return failure(path + " is no valid safetensors file: " + what + "; download or save it again");
+  return makeError(path + " is no valid safetensors file: " + what + "; download or save it again");
 }
 
 Error parseEntry(StringRef path, StringRef name, const json::Value &value, int64_t dataStart, int64_t dataBytes,
@@ -58,7 +58,7 @@ Error parseEntry(StringRef path, StringRef name, const json::Value &value, int64
     return damaged(path, "tensor '" + name + "' lacks dtype, shape or data_offsets");
   const auto *known = find_if(typeNames, [&](auto &pair) { return *type == pair.first; });
   if (known == std::end(typeNames))
-    return failure(path + ": tensor '" + name + "' has the type " + *type + ", which nd does not read");
+    return makeError(path + ": tensor '" + name + "' has the type " + *type + ", which nd does not read");
   tensor.dtype = known->second;
   int64_t bytes = nd::rt::dtypeBytes(tensor.dtype);
   for (const json::Value &size : *shape) {
@@ -98,7 +98,7 @@ Error writeAll(int fd, StringRef path, StringRef data) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written <= 0)
-      return failure("cannot write " + path + ": " + strerror(errno));
+      return makeError("cannot write " + path + ": " + strerror(errno));
     data = data.drop_front(written);
   }
   return Error::success();
@@ -121,9 +121,9 @@ Expected<SafetensorsFile> nd::launch::readSafetensors(StringRef path) {
   Descriptor descriptor(open(file.path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info;
   if (descriptor.get() < 0 || fstat(descriptor.get(), &info) != 0)
-    return failure("cannot open " + path + ": " + strerror(errno));
+    return makeError("cannot open " + path + ": " + strerror(errno));
   if (!S_ISREG(info.st_mode))
-    return failure(path + " is not a file");
+    return makeError(path + " is not a file");
   char sizeBytes[8];
   if (pread(descriptor.get(), sizeBytes, 8, 0) != 8)
     return damaged(path, "it has fewer than 8 bytes");
@@ -180,7 +180,7 @@ Error nd::launch::createSafetensors(StringRef path, std::vector<TensorToStore> &
   std::string file = path.str();
   Descriptor descriptor(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (descriptor.get() < 0)
-    return failure("cannot create " + path + ": " + strerror(errno));
+    return makeError("cannot create " + path + ": " + strerror(errno));
   char sizeBytes[8];
   support::endian::write64le(sizeBytes, text.size());
   if (Error error = writeAll(descriptor.get(), path, StringRef(sizeBytes, 8)))
@@ -188,6 +188,6 @@ Error nd::launch::createSafetensors(StringRef path, std::vector<TensorToStore> &
   if (Error error = writeAll(descriptor.get(), path, text))
     return error;
   if (int code = end > 0 ? posix_fallocate(descriptor.get(), dataStart, end) : 0)
-    return failure("cannot make room for " + Twine(end) + " bytes in " + path + ": " + strerror(code));
+    return makeError("cannot make room for " + Twine(end) + " bytes in " + path + ": " + strerror(code));
   return Error::success();
 }

@@ -63,7 +63,7 @@ llvm::Expected<Manifest> readManifest(llvm::StringRef folder);
 llvm::Expected<int32_t> parseDtype(llvm::StringRef name);
 
 /// An error that says `message`; the launcher prints it and exits with 1.
-llvm::Error failure(const llvm::Twine &message);
+llvm::Error makeError(const llvm::Twine &message);
 
 /// The contents of a whole JSON file, which must be an object.
 llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path);

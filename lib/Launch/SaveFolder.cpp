@@ -1,0 +1,117 @@
+//===- SaveFolder.cpp - A model folder, in full or not at all -------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Launch/Weights.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+
+using namespace llvm;
+using namespace nd::launch;
+
+SaveFolder::~SaveFolder() {
+  if (!temporary.empty() && !done)
+    sys::fs::remove_directories(temporary);
+}
+
+Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifest, StringRef target,
+                                                         StringRef weightsFolder, ArrayRef<FileSlice> weights,
+                                                         StringRef dtype) {
+  std::unique_ptr<SaveFolder> folder(new SaveFolder(manifest));
+  SmallString<256> path(target);
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  folder->target = std::string(path);
+  folder->weightsFolder = weightsFolder.str();
+  for (const FileSlice &slice : weights)
+    folder->dtypes[slice.tensor] = slice.dtype;
+  if (!dtype.empty()) {
+    Expected<int32_t> parsed = parseDtype(dtype);
+    if (!parsed || *parsed > ND_F16) {
+      consumeError(parsed.takeError());
+      return makeError("--save-dtype=" + dtype + ": f32, bf16 and f16 can be saved");
+    }
+    for (auto &entry : folder->dtypes)
+      entry.second = *parsed;
+  }
+  // A folder is replaced as a whole, so it must be one that holds a saved model and nothing that is still needed.
+  bool same = false;
+  if (!sys::fs::equivalent(path, weightsFolder, same) && same)
+    return makeError("--save=" + path + " would replace the folder that the weights come from; choose another");
+  SmallString<256> model(path);
+  sys::path::append(model, "model.safetensors");
+  std::error_code code;
+  bool empty = sys::fs::directory_iterator(path, code) == sys::fs::directory_iterator();
+  if (sys::fs::exists(path) && !sys::fs::exists(model) && !(sys::fs::is_directory(path) && !code && empty))
+    return makeError("--save=" + path +
+                     " exists and holds no saved model (no model.safetensors); choose another folder");
+  for (const std::string &source : folder->filesToCopy())
+    if (!sys::fs::exists(source))
+      return makeError("cannot save: " + source +
+                       " is missing, which belongs to the model; restore it or give --weights DIR");
+  SmallString<256> temporary(sys::path::parent_path(path));
+  sys::path::append(temporary, "." + sys::path::filename(path) + ".writing");
+  sys::fs::remove_directories(temporary); // of a run that was killed
+  if (std::error_code error = sys::fs::create_directories(temporary, true, sys::fs::perms::all_all))
+    return makeError("cannot write beside " + path + ": " + temporary + ": " + error.message());
+  folder->temporary = std::string(temporary);
+  return folder;
+}
+
+std::vector<std::string> SaveFolder::filesToCopy() const {
+  std::vector<std::string> paths;
+  if (const json::Array *files = manifest.model.getArray("files"))
+    for (const json::Value &file : *files) {
+      SmallString<256> path(weightsFolder);
+      sys::path::append(path, file.getAsString().value_or(""));
+      paths.push_back(std::string(path));
+    }
+  return paths;
+}
+
+Error SaveFolder::copyFiles() {
+  for (const std::string &source : filesToCopy()) {
+    SmallString<256> destination(temporary);
+    sys::path::append(destination, sys::path::filename(source));
+    if (std::error_code code = sys::fs::copy_file(source, destination))
+      return makeError("cannot copy " + source + " to " + destination + ": " + code.message());
+  }
+  return Error::success();
+}
+
+Error SaveFolder::replaceTarget() {
+  bool replaces = sys::fs::exists(target);
+  unsigned flags = replaces ? RENAME_EXCHANGE : 0;
+  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), flags) != 0)
+    return makeError("cannot put " + temporary + " in the place of " + target + ": " + strerror(errno) +
+                     "; the saved model is in the former");
+  done = true;
+  if (replaces)
+    sys::fs::remove_directories(temporary); // now the previous folder
+  return Error::success();
+}
+
+Error SaveFolder::write(Job &job) {
+  SmallString<256> path(temporary);
+  sys::path::append(path, "model.safetensors");
+  std::vector<TensorToStore> tensors;
+  for (auto [index, dtype] : dtypes)
+    tensors.push_back({manifest.tensors[index].name, dtype, manifest.tensors[index].globalShape});
+  if (Error error = createSafetensors(path, tensors))
+    return error;
+  std::vector<FileSlice> slices;
+  for (const TensorToStore &tensor : tensors)
+    for (auto [index, dtype] : dtypes)
+      if (manifest.tensors[index].name == tensor.name)
+        slices.push_back({index, dtype, tensor.offset, std::string(path)});
+  if (Error error = job.save(slices))
+    return error;
+  if (Error error = copyFiles())
+    return error;
+  return replaceTarget();
+}
