@@ -8,6 +8,7 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/Transforms/Passes.h"
 #include "nd/Codegen/Gemm/Passes.h"
+#include "nd/Codegen/Kernels/Passes.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
@@ -26,6 +27,7 @@ void nd::registerDialects(mlir::DialectRegistry &registry) {
 void nd::registerPasses() {
   mlir::registerTransformsPasses();
   registerNDGemmPasses();
+  registerNDKernelsPasses();
   registerNDMemoryPasses();
   onnx::registerNDImportPasses();
   registerNDTrainingPasses();
