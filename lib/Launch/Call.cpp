@@ -82,6 +82,8 @@ std::vector<std::string> nd::launch::resultNames(const Manifest &manifest) {
 }
 
 Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringRef output, int threads) {
+  if (sys::fs::exists(output) && !sys::fs::is_regular_file(output))
+    return makeError("-o " + output + " exists and is not a file");
   Expected<SafetensorsFile> file = readSafetensors(input);
   if (!file)
     return file.takeError();
