@@ -6,6 +6,7 @@
 
 #include "nd/Pipelines/StepOptions.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
 #include <cmath>
@@ -17,11 +18,17 @@ namespace {
 
 llvm::Error refuse(const std::string &message) { return llvm::createStringError(message); }
 
+std::string toText(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
 /// `value` must be finite and in [0, limit).
 llvm::Error checkRange(StringRef option, double value, double limit, StringRef allowed) {
   if (std::isfinite(value) && value >= 0.0 && value < limit)
     return llvm::Error::success();
-  return refuse(llvm::formatv("{0}={1}: {2}", option, value, allowed));
+  return refuse(llvm::formatv("{0}={1}: {2}", option, toText(value), allowed));
 }
 
 llvm::Error checkCount(StringRef option, int64_t value) {
@@ -76,7 +83,7 @@ llvm::Error StepOptions::validate() const {
   if (momentum != 0.0 && optimizer != Optimizer::SGD)
     return refuse("--momentum belongs to --optimizer=sgd; AdamW takes --betas");
   if (minLr > lr)
-    return refuse(llvm::formatv("--min-lr={0} is above --lr={1}", minLr, lr));
+    return refuse(llvm::formatv("--min-lr={0} is above --lr={1}", toText(minLr), toText(lr)));
   if (minLr != 0.0 && schedule == Schedule::Constant)
     return refuse("--min-lr has no meaning with --schedule=constant; choose linear or cosine");
   if (totalSteps != 0 && warmup > totalSteps)

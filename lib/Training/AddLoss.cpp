@@ -8,6 +8,7 @@
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Training/Passes.h"
+#include "llvm/Support/Format.h"
 
 namespace nd {
 #define GEN_PASS_DEF_ADDLOSS
@@ -22,6 +23,12 @@ namespace {
 constexpr int64_t kDefaultIgnoreIndex = -100;
 constexpr StringLiteral kAttentionDropout = "nd.attention_dropout";
 
+std::string toText(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", number);
+  return text;
+}
+
 /// Refuses what a training step would have to do at random.
 LogicalResult refuseDropout(func::FuncOp function) {
   WalkResult result = function.walk([](Operation *op) {
@@ -35,7 +42,7 @@ LogicalResult refuseDropout(func::FuncOp function) {
     }
     if (probability == 0.0)
       return WalkResult::advance();
-    op->emitOpError() << "training with " << what << " (p = " << probability
+    op->emitOpError() << "training with " << what << " (p = " << toText(probability)
                       << ") is not supported; export the model with --dropout=off";
     return WalkResult::interrupt();
   });

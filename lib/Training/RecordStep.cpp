@@ -22,7 +22,8 @@ struct RecordStep : nd::impl::RecordStepBase<RecordStep> {
   void runOnOperation() override {
     auto dictionary = dyn_cast_or_null<DictionaryAttr>(parseAttribute("{" + record + "}", &getContext()));
     if (!dictionary) {
-      getOperation().emitError() << "nd-record-step: the record must be entries of a dictionary attribute, got '" << record << "'";
+      getOperation().emitError() << "nd-record-step: the record must be entries of a dictionary attribute, got '"
+                                 << record << "'";
       return signalPassFailure();
     }
     getOperation()->setAttr(nd::names::kStep, dictionary);

@@ -12,6 +12,7 @@
 #include "nd/Pipelines/StepOptionsCL.h"
 #include "nd/Pipelines/StepPipeline.h"
 #include "nd/Support/CommandLine.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -26,6 +27,14 @@ static void addStepPipeline(MlirOptMainConfig &config, const nd::StepOptions &op
     nd::buildStepPipeline(pm, options);
     return named.setupPassPipeline(pm);
   });
+}
+
+/// MLIR attaches the whole operation to an error, which for a function is the whole model. The location says enough,
+/// unless it is asked for.
+static void shortenDiagnostics() {
+  llvm::cl::Option *option = llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
+  if (option && option->getNumOccurrences() == 0)
+    option->addOccurrence(0, option->ArgStr, "false");
 }
 
 static int fail(const Twine &message) {
@@ -44,6 +53,7 @@ int main(int argc, char **argv) {
       argc, argv, "nd-opt: builds and shards the training step of a model, or runs the passes that are named\n",
       registry);
 
+  shortenDiagnostics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (stepOptions.anyGiven()) {
     llvm::Expected<nd::StepOptions> options = stepOptions.get();
