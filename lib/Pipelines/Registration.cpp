@@ -9,6 +9,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Codegen/Kernels/Passes.h"
+#include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
@@ -16,20 +17,24 @@
 #include "nd/Dialect/RT/IR/RT.h"
 #include "nd/Import/ONNX/Passes.h"
 #include "nd/Memory/Passes.h"
+#include "nd/Sharding/Passes.h"
 #include "nd/Training/Passes.h"
 
 void nd::registerDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   registry.insert<nd::NDDialect, nd::onnx::ONNXDialect, nd::rt::RTDialect>();
   registerDifferentiableModels(registry);
+  registerShardingModels(registry);
 }
 
 void nd::registerPasses() {
   mlir::registerTransformsPasses();
+  registerNDCollectivesPasses();
   registerNDGemmPasses();
   registerNDKernelsPasses();
   registerNDMemoryPasses();
   onnx::registerNDImportPasses();
+  registerNDShardingPasses();
   registerNDTrainingPasses();
   registerNDTransformsPasses();
 }

@@ -53,30 +53,25 @@ public:
     if (!operand.empty())
       batch.push_back(Rule::operand(operand.getBeginOperandIndex(), 0));
   }
-  /// A mask that broadcasts: dimensions of size 1 have no factor.
+  /// A mask that broadcasts: its dimensions of size 1 take no part beside a batch or heads that are more than one.
   void mask(OperandRange operand) {
     if (operand.empty())
       return;
     unsigned index = operand.getBeginOperandIndex();
-    auto type = cast<RankedTensorType>(operand.front().getType());
-    if (type.getDimSize(0) != 1)
-      batch.push_back(Rule::operand(index, 0));
-    if (type.getDimSize(1) != 1)
+    batch.push_back(Rule::operand(index, 0));
+    if (cast<RankedTensorType>(operand.front().getType()).getDimSize(1) == heads)
       queryHeads.push_back(Rule::operand(index, 1));
   }
 
   ShardingRule build() {
     rule.pass(batch);
-    int64_t group = heads / kvHeads;
-    int64_t kvFactor = kvHeads > 1 ? rule.addFactor(kvHeads, FactorKind::PassThrough) : -1;
-    int64_t groupFactor = group > 1 ? rule.addFactor(group, FactorKind::PassThrough) : -1;
+    int64_t kvFactor = rule.addFactor(kvHeads, FactorKind::PassThrough);
+    int64_t groupFactor = rule.addFactor(heads / kvHeads, FactorKind::PassThrough);
     for (Rule::Dim dim : keyHeads)
-      if (kvFactor >= 0)
-        rule.append(dim, kvFactor);
+      rule.append(dim, kvFactor);
     for (Rule::Dim dim : queryHeads)
       for (int64_t factor : {kvFactor, groupFactor})
-        if (factor >= 0)
-          rule.append(dim, factor);
+        rule.append(dim, factor);
     return rule.build(); // the sequence and the head's width need replication
   }
 

@@ -92,8 +92,6 @@ void ShardingRuleBuilder::share(FactorKind kind, ArrayRef<Dim> dims, ReductionKi
   int64_t size = 1;
   for (Dim dim : dims)
     size = std::max(size, sizeOf(dim));
-  if (size == 1)
-    return;
   int64_t factor = addFactor(size, kind, reduction);
   for (Dim dim : dims)
     if (sizeOf(dim) == size)
@@ -104,7 +102,7 @@ void ShardingRuleBuilder::fillRest(bool isResult) {
   for (auto [tensor, dims] : llvm::enumerate(isResult ? rule.results : rule.operands))
     for (auto [index, factors] : llvm::enumerate(dims)) {
       Dim dim{isResult, static_cast<unsigned>(tensor), static_cast<int64_t>(index)};
-      if (factors.empty() && sizeOf(dim) != 1)
+      if (factors.empty())
         append(dim, addFactor(sizeOf(dim), FactorKind::NeedReplication));
     }
 }

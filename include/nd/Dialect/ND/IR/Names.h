@@ -29,6 +29,9 @@ inline constexpr llvm::StringLiteral kBound = "nd.bound";
 inline constexpr llvm::StringLiteral kSharding = "nd.sharding";
 inline constexpr llvm::StringLiteral kGlobalShape = "nd.global_shape";
 
+// On operations, between propagation and the insertion of reshards: one sharding per result.
+inline constexpr llvm::StringLiteral kShardings = "nd.shardings";
+
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";
 inline constexpr llvm::StringLiteral kStep = "nd.step";

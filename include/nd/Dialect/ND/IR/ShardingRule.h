@@ -33,7 +33,7 @@ struct Factor {
 };
 
 /// One rule per operation: each dimension of each operand and result is a product of factors, major to minor.
-/// Invariant: the sizes of a dimension's factors multiply to its extent; a dimension of size 1 may have no factor.
+/// Invariant: the sizes of a dimension's factors multiply to its extent; a dimension that a reshape adds or drops (of size 1) has none.
 struct ShardingRule {
   using DimFactors = llvm::SmallVector<int64_t, 2>;    ///< indices into `factors`
   using TensorFactors = llvm::SmallVector<DimFactors>; ///< one entry per dimension

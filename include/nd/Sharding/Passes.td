@@ -1,0 +1,95 @@
+//===- Passes.td - From the global step to a rank's program -*- tablegen -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_SHARDING_PASSES_TD
+#define ND_SHARDING_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
+  let summary = "name the mesh, and give arguments and results their shardings";
+  let description = [{
+    Adds `nd.mesh @mesh` and the default plan, as attributes `nd.sharding` of the function's arguments and results: the batch, dimension 0 of every input
+    that has it (`batch` of the module's `nd.model`), is sharded over the data axes (roles replicate and shard, of size above 1); parameters, state
+    and scalars are replicated. A result that updates an argument is sharded as that argument, a gradient as its weight; a metric is replicated; other
+    results stay open for propagation. An `nd.sharding` that is there already is kept, and checked.
+
+    Constants and expansions of numbers are copied per use, so that uses do not constrain each other.
+
+    A batch that the data axes do not divide is an error that says which sizes would work.
+
+    ```mlir
+    func.func @step(%ids: tensor<8x16xi64> {nd.kind = "input", nd.name = "input_ids"}, ...)
+    // with shard=dp2 becomes
+    nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+    func.func @step(%ids: tensor<8x16xi64> {nd.kind = "input", nd.name = "input_ids", nd.sharding = #nd.sharding<@mesh, [{"dp"}, {} ]>}, ...)
+    ```
+  }];
+  let options = [Option<"shard", "shard", "std::string", "\"\"", "the mesh: axes with sizes, as in dp2,tp2">,
+                 Option<"ranks", "ranks", "int64_t", "0", "number of ranks; 0: the mesh says how many">];
+  let dependentDialects = ["::nd::NDDialect"];
+}
+
+def PropagateSharding : Pass<"nd-propagate-sharding", "::mlir::ModuleOp"> {
+  let summary = "decide how every value is sharded, from the annotations";
+  let description = [{
+    Carries the shardings of arguments and results along the factors of each operation's rule, forward and backward, until nothing changes. A sharding only
+    ever grows; annotated arguments and results keep theirs. Where two tensors of one operation disagree about a factor, the larger one decides
+    for the others, and inserting reshards settles the rest.
+
+    The decision is an attribute `nd.shardings` on every operation, one entry per result: types follow in `nd-insert-reshards`, since `arith` refuses
+    operands that differ in their encoding. Dimensions that nothing reaches stay unsharded. An operation without a rule is an error.
+  }];
+  let dependentDialects = ["::nd::NDDialect"];
+}
+
+def InsertReshards : Pass<"nd-insert-reshards", "::mlir::ModuleOp"> {
+  let summary = "put shardings into types, and reshards where a use needs another one";
+  let description = [{
+    From here on the state of a value is its type: every tensor has an encoding `#nd.sharding`. Each operation runs on one assignment of axes to factors;
+    an operand that is sharded otherwise gets an `nd.reshard`. A sum over a sharded factor leaves the result unreduced; linear operations carry that
+    on as long as it does not grow (both addends of an `arith.addf` unreduced, a reshape, `nd.scale`), everything else needs the value reduced. A
+    value that any use needs reduced is reduced once, where it is computed, so that communication can start.
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
+def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
+  let summary = "turn the global view into the program of one rank";
+  let description = [{
+    Types become those of a rank's shard, without encoding; `nd.reshard` becomes collectives; `nd.scale` becomes a product. Arguments and results keep `nd.sharding`
+    and get `nd.global_shape`, an array of their global sizes. All ranks run this one program.
+
+    ```mlir
+    %1 = nd.reshard %0 ... : tensor<4xf32, #nd.sharding<@mesh, [{} ], unreduced = sum {"dp"}>> -> tensor<4xf32, #nd.sharding<@mesh, [{} ]>>
+    // becomes
+    %1 = nd.all_reduce sum %0 over @mesh ["dp"] ... : tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
+def VerifySharding : Pass<"nd-verify-sharding", "::mlir::ModuleOp"> {
+  let summary = "recompute the state of every value and compare";
+  let description = [{
+    In the global view, after `nd-insert-reshards`: for every operation, the factors' axes are recomputed from its operands and the results' shardings and unreduced
+    axes from these; a type that differs, an operand that is unreduced where the operation is not linear in it, an axis that a dimension cannot have,
+    or a boundary that differs from its annotation is an error.
+
+    In the local view, after `nd-partition`: starting from the shardings of the arguments, the same states are followed through the local operations and the
+    collectives to the results, so that a forgotten, doubled or misplaced reduction is an error. Instances of collectives are distinct.
+  }];
+}
+
+def PrintShardingRules : Pass<"nd-print-sharding-rules", "::mlir::ModuleOp"> {
+  let summary = "print the sharding rule of every operation as a remark";
+  let description = [{
+    `([i0, i1], [i1]) -> ([i0]) {i0=8, i1=4} reduction={i1:sum} linear={0, 1}`: factors of each operand's and result's dimensions, their sizes, which are
+    summed over or need replication, and in which operands the operation is linear. Only for tests and for reading.
+  }];
+}
+
+#endif // ND_SHARDING_PASSES_TD

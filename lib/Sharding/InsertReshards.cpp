@@ -1,0 +1,198 @@
+//===- InsertReshards.cpp - Shardings in types, and reshards --------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StatePlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Sharding/Passes.h"
+
+namespace nd {
+#define GEN_PASS_DEF_INSERTRESHARDS
+#include "nd/Sharding/Passes.h.inc"
+} // namespace nd
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// What a value is to the user, found by following it forward through linear operations: the gradient of a parameter, a
+/// metric. Empty when it is none of these.
+std::string purposeOf(Value value, func::FuncOp function) {
+  for (int hops = 0; hops < 8; ++hops) {
+    Operation *next = nullptr;
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<AdamWOp, SgdOp>(user) && use.getOperandNumber() == 1)
+        return "gradient of " + describe(user->getOperand(0));
+      if (isa<func::ReturnOp>(user))
+        return describeResult(function, use.getOperandNumber());
+      if (user->getNumResults() == 1 && isa<arith::AddFOp, ReshapeOp, ScaleOp, TransposeOp, arith::SIToFPOp>(user))
+        next = user;
+    }
+    if (!next)
+      break;
+    value = next->getResult(0);
+  }
+  return {};
+}
+
+/// Puts the plan into the program.
+class Inserter {
+public:
+  Inserter(Program &program, const StatePlan &plan) : program(program), plan(plan), mesh(plan.getMesh()) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : program.getBody().getArguments())
+      setState(argument, plan.getState(argument));
+    for (const StatePlan::Step &step : plan.getSteps())
+      insertInto(step);
+    if (failed(insertIntoReturn()))
+      return failure();
+    // The plan speaks of the products, so they stay until it has been read.
+    for (const StatePlan::Step &step : plan.getSteps())
+      if (step.scaled)
+        replaceByScale(step.op, *step.scaled);
+    program.function.setFunctionType(FunctionType::get(
+        program.function.getContext(), program.getBody().getArgumentTypes(), program.getReturn()->getOperandTypes()));
+    return success();
+  }
+
+private:
+  void insertInto(const StatePlan::Step &step) {
+    Operation *op = step.op;
+    std::string user = ("'" + op->getName().getStringRef() + "'").str();
+    for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
+      use(operand, dims, user);
+    op->removeAttr(names::kShardings);
+    for (Value result : op->getResults())
+      setState(result, plan.getState(result));
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      setConstantType(constant);
+    for (Value result : op->getResults())
+      if (plan.isReducedAtDefinition(result))
+        reduceBehind(result);
+  }
+
+  LogicalResult insertIntoReturn() {
+    func::FuncOp function = program.function;
+    for (OpOperand &operand : program.getReturn()->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      SmallVector<AxisList> dims = plan.getState(operand.get()).dims;
+      if (auto attr = function.getResultAttrOfType<ShardingAttr>(index, names::kSharding)) {
+        FailureOr<TensorSharding> annotated =
+            mesh.fromAttr(attr, typeOf(operand.get()).getShape(), describeResult(function, index),
+                          [&] { return function.emitError(); });
+        if (failed(annotated))
+          return failure();
+        dims = annotated->dims;
+      }
+      use(operand, dims, describeResult(function, index));
+      function.setResultAttr(index, names::kSharding, typeOf(operand.get()).getEncoding());
+    }
+    return success();
+  }
+
+  /// Makes an operand what its operation needs.
+  void use(OpOperand &operand, ArrayRef<AxisList> dims, const std::string &user) {
+    Value value = operand.get();
+    TensorSharding wanted = plan.getUsedState(value);
+    Value found = plan.isReducedAtDefinition(value) ? reduced.lookup(value) : value;
+    if (ArrayRef<AxisList>(wanted.dims) != dims) {
+      wanted.dims.assign(dims.begin(), dims.end());
+      Value &resharded = resharding[{found, mesh.toAttr(wanted)}];
+      if (!resharded) {
+        OpBuilder builder(operand.getOwner());
+        resharded =
+            createReshard(builder, found, wanted, operand.getOwner()->getLoc(), user + " needs it sharded otherwise");
+      }
+      found = resharded;
+    }
+    operand.set(found);
+  }
+
+  void setState(Value value, const TensorSharding &state) {
+    value.setType(typeOf(value).cloneWithEncoding(mesh.toAttr(state)));
+  }
+
+  void reduceBehind(Value value) {
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    const TensorSharding &partial = plan.getState(value);
+    reduced[value] = createReshard(builder, value, partial.reduced(), value.getLoc(), reasonOf(value, partial));
+  }
+
+  /// Names the operation that made the partial value, behind linear ones that carried it on.
+  std::string reasonOf(Value value, const TensorSharding &state) {
+    Operation *origin = value.getDefiningOp();
+    auto isPartial = [](Value operand) {
+      auto sharding = dyn_cast_or_null<ShardingAttr>(typeOf(operand).getEncoding());
+      return sharding && sharding.isUnreduced();
+    };
+    while (origin) {
+      auto operands = origin->getOperands();
+      auto it = llvm::find_if(operands, isPartial);
+      if (it == operands.end())
+        break;
+      origin = (*it).getDefiningOp();
+    }
+    std::string name = origin ? origin->getName().getStringRef().str() : "an argument";
+    return "'" + name + "' combines elements that lie on ranks along " + mesh.str(state.unreduced);
+  }
+
+  Value createReshard(OpBuilder &builder, Value value, const TensorSharding &to, Location loc,
+                      const std::string &reason) {
+    auto type = typeOf(value).cloneWithEncoding(mesh.toAttr(to));
+    std::string name = purposeOf(value, program.function);
+    if (name.empty())
+      name = describe(value);
+    return ReshardOp::create(builder, loc, type, value, nextInstance++, reason, name);
+  }
+
+  void setConstantType(arith::ConstantOp constant) {
+    auto type = typeOf(constant.getResult());
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      constant.setValueAttr(elements.isSplat() ? elements.resizeSplat(type) : elements.reshape(type));
+    else if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
+      constant.setValueAttr(DenseResourceElementsAttr::get(type, resource.getRawHandle()));
+  }
+
+  void replaceByScale(Operation *product, unsigned tensor) {
+    OpBuilder builder(product);
+    Value factor = buildScaleFactor(builder, product, tensor);
+    if (!typeOf(factor).getEncoding()) { // a constant that was made just now
+      factor.setType(typeOf(factor).cloneWithEncoding(mesh.toAttr(TensorSharding::replicated(0))));
+      setConstantType(factor.getDefiningOp<arith::ConstantOp>());
+    }
+    Value result = product->getResult(0);
+    result.replaceAllUsesWith(
+        ScaleOp::create(builder, product->getLoc(), result.getType(), product->getOperand(tensor), factor));
+    product->erase();
+  }
+
+  Program &program;
+  const StatePlan &plan;
+  const MeshView &mesh;
+  DenseMap<Value, Value> reduced;
+  DenseMap<std::pair<Value, Attribute>, Value> resharding;
+  int64_t nextInstance = 1;
+};
+
+struct InsertReshards : nd::impl::InsertReshardsBase<InsertReshards> {
+  void runOnOperation() override {
+    FailureOr<Program> program = Program::getWithMesh(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    StatePlan plan(*program);
+    if (failed(plan.run()) || failed(Inserter(*program, plan).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace

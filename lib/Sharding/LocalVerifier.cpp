@@ -1,0 +1,288 @@
+//===- LocalVerifier.cpp - States of a rank's program, followed -----------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LocalVerifier.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "nd/Dialect/ND/IR/Names.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+llvm::SmallBitVector only(int64_t rank, int64_t dim) {
+  llvm::SmallBitVector dims(rank);
+  dims.set(dim);
+  return dims;
+}
+
+/// The dimension that the axis shards, if any.
+std::optional<int64_t> dimShardedOver(const TensorSharding &sharding, unsigned axis) {
+  for (auto [dim, axes] : llvm::enumerate(sharding.dims))
+    if (llvm::is_contained(axes, axis))
+      return dim;
+  return std::nullopt;
+}
+
+} // namespace
+
+std::string LocalVerifier::State::str() const {
+  switch (kind) {
+  case Kind::Same:
+    return "equal on all ranks";
+  case Kind::Shard: {
+    std::string text = "sharded in dimension ";
+    llvm::interleave(dims.set_bits(), [&](unsigned dim) { text += std::to_string(dim); }, [&] { text += " or "; });
+    return text;
+  }
+  case Kind::Partial:
+    return "a partial " + stringifyReductionKind(reduction).str();
+  case Kind::Unknown:
+    return "in an unknown state";
+  }
+  llvm_unreachable("unknown kind of state");
+}
+
+InFlightDiagnostic LocalVerifier::error(Operation *op, unsigned axis) {
+  return op->emitError() << "along " << mesh.str({axis}) << ": ";
+}
+
+LogicalResult LocalVerifier::verifyInstance(Operation *op) {
+  int64_t instance = op->getAttrOfType<IntegerAttr>("instance").getInt();
+  auto [it, inserted] = instances.try_emplace(instance, op);
+  if (inserted)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitError()
+                                  << "two collectives have instance " << instance << "; CSE could merge them";
+  diagnostic.attachNote(it->second->getLoc()) << "the other one is here";
+  return diagnostic;
+}
+
+LogicalResult LocalVerifier::readArguments(unsigned axis) {
+  func::FuncOp function = program.function;
+  for (BlockArgument argument : program.getBody().getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto attr = function.getArgAttrOfType<ShardingAttr>(index, names::kSharding);
+    auto global = function.getArgAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape);
+    if (!attr || !global)
+      return function.emitError() << describe(argument)
+                                  << " has no nd.sharding and nd.global_shape; run nd-partition first";
+    FailureOr<TensorSharding> sharding =
+        mesh.fromAttr(attr, global.asArrayRef(), describe(argument), [&] { return function.emitError(); });
+    if (failed(sharding))
+      return failure();
+    if (mesh.localShape(global.asArrayRef(), *sharding) != typeOf(argument).getShape())
+      return function.emitError() << describe(argument) << " has local type " << typeOf(argument)
+                                  << ", which is no shard of its nd.global_shape by " << attr;
+    State &state = states[argument];
+    if (std::optional<int64_t> dim = dimShardedOver(*sharding, axis))
+      state = {State::Kind::Shard, only(typeOf(argument).getRank(), *dim), {}};
+  }
+  return success();
+}
+
+LogicalResult LocalVerifier::verifyResults(unsigned axis) {
+  func::FuncOp function = program.function;
+  for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands())) {
+    const State &state = states.find(value)->second;
+    auto attr = function.getResultAttrOfType<ShardingAttr>(index, names::kSharding);
+    auto global = function.getResultAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape);
+    if (!attr || !global)
+      return function.emitError() << describeResult(function, index)
+                                  << " has no nd.sharding and nd.global_shape; run nd-partition first";
+    FailureOr<TensorSharding> sharding =
+        mesh.fromAttr(attr, global.asArrayRef(), describeResult(function, index), [&] { return function.emitError(); });
+    if (failed(sharding))
+      return failure();
+    std::optional<int64_t> dim = dimShardedOver(*sharding, axis);
+    // A constant part of a sharded result is equal on all ranks.
+    bool fits = state.kind == State::Kind::Same || state.kind == State::Kind::Unknown ||
+                (state.kind == State::Kind::Shard && dim && state.dims.test(*dim));
+    if (!fits)
+      return error(program.getReturn(), axis)
+             << describeResult(function, index) << " is " << state.str() << ", but has to be "
+             << (dim ? "sharded in dimension " + std::to_string(*dim) : "equal on all ranks");
+  }
+  return success();
+}
+
+LogicalResult LocalVerifier::visitCollective(Operation *op, unsigned axis) {
+  bool overAxis = llvm::is_contained(op->getAttrOfType<ArrayAttr>("axes"), Attribute(mesh.getName(axis)));
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    const State state = states.find(operand)->second;
+    Value result = op->getResult(index);
+    if (!overAxis) {
+      states[result] = state;
+      bool needsReduced = isa<AllReduceOp, ReduceScatterOp>(op) && state.kind == State::Kind::Partial;
+      if (needsReduced && state.reduction != op->getAttrOfType<ReductionKindAttr>("kind").getValue())
+        return error(op, axis) << "operand " << index << " is " << state.str()
+                               << " and cannot be combined otherwise first";
+      continue;
+    }
+    bool known = state.kind != State::Kind::Unknown;
+    if (auto gather = dyn_cast<AllGatherOp>(op)) {
+      if (known && (state.kind != State::Kind::Shard || !state.dims.test(gather.getDim())))
+        return error(op, axis) << "gathers dimension " << gather.getDim() << " of a tensor that is " << state.str();
+      states[result] = {};
+      continue;
+    }
+    ReductionKind kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+    if (known && (state.kind != State::Kind::Partial || state.reduction != kind))
+      return error(op, axis) << "combines (" << stringifyReductionKind(kind) << ") operand " << index << ", which is "
+                             << state.str();
+    if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+      states[result] = {State::Kind::Shard, only(typeOf(result).getRank(), scatter.getDim()), {}};
+    else
+      states[result] = {};
+  }
+  return success();
+}
+
+FailureOr<LocalVerifier::State> LocalVerifier::throughPartial(Operation *op, const ShardingRule &rule,
+                                                              ArrayRef<unsigned> partial, unsigned axis) {
+  auto stateOf = [&](unsigned index) -> const State & { return states.find(op->getOperand(index))->second; };
+  const State &first = stateOf(partial.front());
+  // nd.scale has become a product by a number.
+  bool isScale = isa<arith::MulFOp>(op) && partial.size() == 1;
+  bool linear = isScale || llvm::is_contained(rule.linear, SmallVector<unsigned, 2>(partial));
+  for (unsigned index : llvm::seq(op->getNumOperands())) {
+    if (llvm::is_contained(partial, index))
+      linear &= stateOf(index).reduction == ReductionKind::sum;
+    else if (stateOf(index).kind == State::Kind::Shard)
+      return error(op, axis) << "'" << op->getName() << "' joins operand " << partial.front() << ", which is "
+                             << first.str() << ", with operand " << index << ", which is " << stateOf(index).str();
+  }
+  if (!linear)
+    return error(op, axis) << "operand " << partial.front() << " of '" << op->getName() << "' is " << first.str()
+                           << ", but the operation needs its reduced value";
+  return first;
+}
+
+/// Block-wise shards of a dimension stay shards of the dimension that starts at the same place in memory.
+void LocalVerifier::throughReshape(ReshapeOp op) {
+  auto startsOf = [](ArrayRef<int64_t> shape) {
+    SmallVector<int64_t> starts;
+    int64_t product = 1;
+    for (int64_t size : shape) {
+      starts.push_back(product);
+      product *= size;
+    }
+    return starts;
+  };
+  const State &state = states.find(op.getInput())->second;
+  SmallVector<int64_t> from = startsOf(op.getInput().getType().getShape()), to = startsOf(op.getType().getShape());
+  llvm::SmallBitVector dims(to.size());
+  for (unsigned dim : state.dims.set_bits())
+    for (auto [target, start] : llvm::enumerate(to))
+      if (start == from[dim])
+        dims.set(target);
+  states[op.getResult()] = dims.any() ? State{State::Kind::Shard, dims, {}} : State{State::Kind::Unknown, {}, {}};
+}
+
+LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &rule, unsigned axis) {
+  // The factors that the axis can shard: those that every sharded operand allows.
+  llvm::SmallBitVector factors(rule.factors.size(), true);
+  std::optional<unsigned> sharded;
+  for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
+    const State &state = states.find(op->getOperand(index))->second;
+    if (state.kind != State::Kind::Shard)
+      continue;
+    llvm::SmallBitVector allowed(rule.factors.size());
+    for (unsigned dim : state.dims.set_bits())
+      for (int64_t factor : tensor[dim])
+        allowed.set(factor);
+    if (!factors.anyCommon(allowed))
+      return error(op, axis) << "operands " << *sharded << " and " << index << " of '" << op->getName()
+                             << "' are sharded in dimensions that do not belong together (" << state.str()
+                             << "): " << rule.str();
+    factors &= allowed;
+    sharded = index;
+  }
+  bool sums = false, passes = false;
+  ReductionKind reduction = ReductionKind::sum;
+  for (unsigned factor : llvm::SmallBitVector(factors).set_bits()) {
+    FactorKind kind = rule.factors[factor].kind;
+    if (kind == FactorKind::NeedReplication)
+      factors.reset(factor);
+    sums |= kind == FactorKind::Reduction;
+    passes |= kind == FactorKind::PassThrough;
+    if (kind == FactorKind::Reduction)
+      reduction = rule.factors[factor].reduction;
+  }
+  if (!sums && !passes)
+    return error(op, axis) << "'" << op->getName() << "' needs the whole of operand " << *sharded << ", which is "
+                           << states.find(op->getOperand(*sharded))->second.str();
+  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
+    State &state = states[result];
+    llvm::SmallBitVector dims(tensor.size());
+    for (auto [dim, dimFactors] : llvm::enumerate(tensor))
+      if (llvm::any_of(dimFactors, [&](int64_t factor) { return factors.test(factor); }))
+        dims.set(dim);
+    if (sums && !passes)
+      state = {State::Kind::Partial, {}, reduction};
+    else if (!sums && dims.any())
+      state = {State::Kind::Shard, dims, {}};
+    else
+      state = {State::Kind::Unknown, {}, {}};
+  }
+  return success();
+}
+
+LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
+  if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
+    return visitCollective(op, axis);
+  FailureOr<ShardingRule> rule = getShardingRule(op);
+  if (failed(rule))
+    return failure();
+  SmallVector<unsigned> partial;
+  bool unknown = false, sharded = false;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    State::Kind kind = states.find(operand)->second.kind;
+    if (kind == State::Kind::Partial)
+      partial.push_back(index);
+    unknown |= kind == State::Kind::Unknown;
+    sharded |= kind == State::Kind::Shard;
+  }
+  State state;
+  if (unknown) {
+    state.kind = State::Kind::Unknown;
+  } else if (!partial.empty()) {
+    FailureOr<State> carried = throughPartial(op, *rule, partial, axis);
+    if (failed(carried))
+      return failure();
+    state = *carried;
+  } else if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && sharded) {
+    throughReshape(reshape);
+    return success();
+  } else if (sharded) {
+    return throughShards(op, *rule, axis);
+  }
+  for (Value result : op->getResults())
+    states[result] = state;
+  return success();
+}
+
+LogicalResult LocalVerifier::runAlong(unsigned axis) {
+  states.clear();
+  if (failed(readArguments(axis)))
+    return failure();
+  for (Operation &op : program.getBody().without_terminator())
+    if (failed(visit(&op, axis)))
+      return failure();
+  return verifyResults(axis);
+}
+
+LogicalResult LocalVerifier::run() {
+  for (Operation &op : program.getBody())
+    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && failed(verifyInstance(&op)))
+      return failure();
+  for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
+    if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,68 @@
+//===- LocalVerifier.h - States of a rank's program, followed ---*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// After partitioning, types are local and say nothing of a value's state, so it is followed from the arguments to the
+// results, for each axis of the mesh alone:
+//
+//   Same      the ranks along the axis hold equal tensors
+//   Shard     they hold parts of one tensor, along one of the dimensions in `dims`
+//   Partial   the tensor is the combination of what they hold
+//   Unknown   one of these; it satisfies everything
+//
+// `dims` is a set since a reshape [S] -> [1, S] of a shard does not tell which of the two is sharded. Other operations
+// narrow it: a possibility that an operation forbids is dropped, and the last one that goes is an error.
+//
+// This shares the operations' rules with the passes before it, and nothing else: it knows no global shapes and plans
+// nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LIB_SHARDING_LOCALVERIFIER_H
+#define ND_LIB_SHARDING_LOCALVERIFIER_H
+
+#include "MeshView.h"
+#include "Program.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+namespace nd {
+
+class LocalVerifier {
+public:
+  LocalVerifier(Program &program) : program(program), mesh(program.mesh) {}
+  llvm::LogicalResult run();
+
+private:
+  struct State {
+    enum class Kind { Same, Shard, Partial, Unknown };
+    Kind kind = Kind::Same;
+    llvm::SmallBitVector dims; ///< of Shard
+    ReductionKind reduction{}; ///< of Partial
+    std::string str() const;
+  };
+
+  llvm::LogicalResult verifyInstance(mlir::Operation *op);
+  llvm::LogicalResult runAlong(unsigned axis);
+  llvm::LogicalResult readArguments(unsigned axis);
+  llvm::LogicalResult verifyResults(unsigned axis);
+  llvm::LogicalResult visit(mlir::Operation *op, unsigned axis);
+  llvm::LogicalResult visitCollective(mlir::Operation *op, unsigned axis);
+  mlir::FailureOr<State> throughPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,
+                                        unsigned axis);
+  llvm::LogicalResult throughShards(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
+  void throughReshape(ReshapeOp op);
+  mlir::InFlightDiagnostic error(mlir::Operation *op, unsigned axis);
+
+  Program &program;
+  MeshView mesh;
+  llvm::DenseMap<mlir::Value, State> states; ///< along the axis that is being followed
+  llvm::DenseMap<int64_t, mlir::Operation *> instances;
+};
+
+} // namespace nd
+
+#endif // ND_LIB_SHARDING_LOCALVERIFIER_H

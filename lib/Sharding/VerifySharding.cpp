@@ -1,0 +1,39 @@
+//===- VerifySharding.cpp - Recompute the state of every value ------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GlobalVerifier.h"
+#include "LocalVerifier.h"
+#include "Program.h"
+#include "nd/Sharding/Passes.h"
+
+namespace nd {
+#define GEN_PASS_DEF_VERIFYSHARDING
+#include "nd/Sharding/Passes.h.inc"
+} // namespace nd
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+bool hasEncodings(Program &program) {
+  auto isEncoded = [](Type type) { return static_cast<bool>(cast<RankedTensorType>(type).getEncoding()); };
+  return llvm::any_of(program.function.getArgumentTypes(), isEncoded) ||
+         llvm::any_of(program.function.getResultTypes(), isEncoded);
+}
+
+struct VerifySharding : nd::impl::VerifyShardingBase<VerifySharding> {
+  void runOnOperation() override {
+    FailureOr<Program> program = Program::getWithMesh(getOperation());
+    if (failed(program))
+      return signalPassFailure();
+    if (failed(hasEncodings(*program) ? GlobalVerifier(*program).run() : LocalVerifier(*program).run()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
