@@ -80,6 +80,19 @@ def training_module(cases, cotangents):
     )
 
 
+def cotangents_of(cases):
+    """The gradient of the loss with respect to each differentiable result, by its number, for each case."""
+    generator = torch.Generator().manual_seed(7)
+    return [
+        {
+            k: torch.randn(r.shape, generator=generator)
+            for k, r in enumerate(c.expected())
+            if r.is_floating_point() and (c.through is None or k in c.through)
+        }
+        for c in cases
+    ]
+
+
 @pytest.mark.parametrize("op", sorted(BY_OP))
 def test_forward(op, tmp_path):
     cases = BY_OP[op]
@@ -93,15 +106,7 @@ def test_forward(op, tmp_path):
 @pytest.mark.parametrize("op", sorted(op for op, cases in BY_OP.items() if any(c.gradient for c in cases)))
 def test_gradient(op, tmp_path):
     cases = [c for c in BY_OP[op] if c.gradient]
-    generator = torch.Generator().manual_seed(7)
-    cotangents = [
-        {
-            k: torch.randn(r.shape, generator=generator)
-            for k, r in enumerate(c.expected())
-            if r.is_floating_point() and (c.through is None or k in c.through)
-        }
-        for c in cases
-    ]
+    cotangents = cotangents_of(cases)
     options = ("--train", "--optimizer=sgd", "--lr=0", "--clip=0", "--keep-gradients")
     program = Program(tmp_path, training_module(cases, cotangents), *options)
     inputs = {f"{n}_{i}": v for i, c in enumerate(cases) for n, v in c.inputs.items()}
