@@ -38,7 +38,8 @@ struct UpdateScalars {
   Value lr, bias1, sqrtBias2, gradScale, apply;
 };
 
-Operation *laterOf(Operation *a, Operation *b) { return a->isBeforeInBlock(b) ? b : a; }
+/// `b` is null where a gradient is an argument of the function itself.
+Operation *laterOf(Operation *a, Operation *b) { return b && a->isBeforeInBlock(b) ? b : a; }
 
 struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
   using AddOptimizerBase::AddOptimizerBase;
