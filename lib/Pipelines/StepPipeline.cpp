@@ -53,6 +53,7 @@ void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   addCleanUp(pm);
   pm.addPass(createBuildBackward());
   addCleanUp(pm);
+  pm.addPass(createRecompute());
   addOptimizer(pm, options);
   addCleanUp(pm);
 }

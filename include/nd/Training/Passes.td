@@ -62,6 +62,26 @@ def BuildBackward : Pass<"nd-build-backward", "::mlir::ModuleOp"> {
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def Recompute : Pass<"nd-recompute", "::mlir::ModuleOp"> {
+  let summary = "compute cheap forward values again in backward instead of keeping them";
+  let description = [{
+    Takes what `nd-build-backward` leaves. Where the backward's kernels read values of the forward that elementwise operations compute, those operations are
+    copied beside their reader when that keeps fewer bytes alive from forward to backward (a minimum cut over the whole function). Values that GEMMs
+    and other library calls read are in memory anyway, and serve as starting points. Copies carry `nd.recomputed`, so that they are never merged with
+    their originals.
+
+    ```mlir
+    %t = math.tanh %x : tensor<8x16xf32>
+    %y = arith.mulf %x, %t : tensor<8x16xf32>
+    // ... backward
+    %dx = arith.mulf %dy, %t : tensor<8x16xf32>
+    // becomes, so that %x alone is kept
+    %t2 = math.tanh %x {nd.recomputed} : tensor<8x16xf32>
+    %dx = arith.mulf %dy, %t2 : tensor<8x16xf32>
+    ```
+  }];
+}
+
 def AddOptimizer : Pass<"nd-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "append gradient clipping and parameter updates, and name the function @step";
   let description = [{

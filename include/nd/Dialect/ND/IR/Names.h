@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kGlobalShape = "nd.global_shape";
 
 // On operations, between propagation and the insertion of reshards: one sharding per result.
 inline constexpr llvm::StringLiteral kShardings = "nd.shardings";
+// On operations.
+inline constexpr llvm::StringLiteral kRecomputed = "nd.recomputed";
 
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";
