@@ -31,8 +31,10 @@ namespace {
 
 bool isView(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp>(op); }
 
-/// An operation that a kernel computes where its result is read.
+/// An operation that a kernel computes where its result is read, without calling a library for each element.
 bool isCheap(Operation *op) {
+  if (isa<math::SinOp, math::CosOp, math::TanOp, math::PowFOp, math::FPowIOp, math::Atan2Op>(op))
+    return false;
   return op->getNumResults() == 1 && op->getNumRegions() == 0 &&
          (op->hasTrait<OpTrait::Elementwise>() || isa<BroadcastOp, IotaOp>(op));
 }
