@@ -1,0 +1,244 @@
+//===- HostProgram.cpp - An rt program as emission reads it ----------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostProgram.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace nd;
+
+FailureOr<HostProgram> HostProgram::read(ModuleOp module) {
+  HostProgram host;
+  host.module = module;
+  SmallVector<rt::ProgramOp> programs(module.getOps<rt::ProgramOp>());
+  if (programs.size() != 1)
+    return module.emitError("expected one rt.program, but there are ") << programs.size() << ": run nd-to-rt";
+  host.program = programs.front();
+  if (!host.program.getArenaBytes())
+    return host.program.emitOpError("has no arena yet: run rt-plan-memory");
+  SmallVector<MeshOp> meshes(module.getOps<MeshOp>());
+  if (meshes.size() > 1)
+    return meshes[1].emitOpError("is the second mesh of the module; a program runs on one");
+  if (!meshes.empty())
+    host.mesh = meshes.front();
+  if (host.mesh && host.mesh.getAxes().size() > ND_MAX_AXES)
+    return host.mesh.emitOpError("has more than ") << ND_MAX_AXES << " axes";
+  llvm::append_range(host.collectives, host.program.getBody().getOps<rt::CollectiveStartOp>());
+  for (rt::CollectiveStartOp collective : host.collectives)
+    for (auto name : collective.getAxes().getAsRange<StringAttr>())
+      if (!host.mesh || !host.mesh.findAxis(name))
+        return collective.emitOpError("is over axis ") << name << ", which no nd.mesh of the module has";
+  if (failed(host.readTensors()) || failed(host.planKernels()))
+    return failure();
+  return host;
+}
+
+LogicalResult HostProgram::readTensors() {
+  for (auto tensor : program.getBody().getOps<rt::TensorOp>()) {
+    MemRefType type = tensor.getBuffer().getType();
+    if (type.getRank() > ND_MAX_RANK)
+      return tensor.emitOpError("has more than ") << ND_MAX_RANK << " dimensions";
+    if (!abiType(type.getElementType()))
+      return tensor.emitOpError("has an element type that programs do not hold: ") << type.getElementType();
+    if (!tensor.getOffset())
+      return tensor.emitOpError("has no offset: run rt-plan-memory");
+    if (std::optional<ArrayAttr> dims = tensor.getDimAxes())
+      for (auto names : dims->getAsRange<ArrayAttr>()) {
+        if (names.size() > 4)
+          return tensor.emitOpError("shards a dimension over more than 4 axes");
+        for (auto name : names.getAsRange<StringAttr>())
+          if (!mesh || !mesh.findAxis(name))
+            return tensor.emitOpError("is sharded over axis ") << name << ", which no nd.mesh of the module has";
+      }
+    tensors.push_back(tensor);
+  }
+  return success();
+}
+
+LogicalResult HostProgram::planKernels() {
+  llvm::StringMap<std::pair<int32_t, int32_t>> table;
+  for (auto kernel : module.getOps<rt::KernelOp>()) {
+    KernelSpec spec;
+    spec.op = cast<KernelOp>(kernel.getBody().front().front());
+    for (Type type : kernel.getInputTypes().getAsValueRange<TypeAttr>())
+      spec.inputTypes.push_back(cast<MemRefType>(type));
+    for (Type type : kernel.getResultTypes().getAsValueRange<TypeAttr>())
+      spec.resultTypes.push_back(cast<MemRefType>(type));
+    for (int64_t input : kernel.getInPlace())
+      spec.inPlaceOf.push_back(input < 0 ? std::nullopt : std::optional<unsigned>(input));
+    FailureOr<KernelPlan> plan = planKernel(spec);
+    if (failed(plan))
+      return failure();
+    threadScratchBytes = std::max(threadScratchBytes, plan->scratchBytes);
+    auto [it, isNew] = table.try_emplace(kernelKey(spec));
+    if (isNew) {
+      std::string name = ("nd_" + kernel.getSymName()).str();
+      it->second.first = kernelFunctions.size();
+      kernelFunctions.push_back(name);
+      if (plan->finish) {
+        it->second.second = kernelFunctions.size();
+        kernelFunctions.push_back(name + "_finish");
+      }
+      functions.push_back({spec, *plan, name});
+    }
+    kernels[kernel.getSymNameAttr()] = {*plan, it->second.first, it->second.second};
+  }
+  for (Operation &op : program.getBody().front())
+    llvm::TypeSwitch<Operation *>(&op).Case<rt::AttentionOp, rt::AttentionGradOp>([&](auto attention) {
+      nd_attention_desc desc = describe(attention);
+      threadScratchBytes = std::max(threadScratchBytes, nd_attention_scratch_bytes(&desc));
+    });
+  return success();
+}
+
+LogicalResult HostProgram::emitKernels(ModuleOp target) {
+  OpBuilder builder = OpBuilder::atBlockEnd(target.getBody());
+  for (const Function &function : functions)
+    if (failed(emitKernel(builder, function.spec, function.plan, function.name)))
+      return failure();
+  return success();
+}
+
+int64_t HostProgram::numRanks() { return mesh ? mesh.getNumRanks() : 1; }
+
+uint32_t HostProgram::axisMask(ArrayAttr names) {
+  uint32_t mask = 0;
+  for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<MeshAxisAttr>()))
+    if (llvm::is_contained(names, Attribute(axis.getName())))
+      mask |= 1u << index;
+  return mask;
+}
+
+std::optional<nd_dtype> nd::abiType(Type type) {
+  if (type.isF32())
+    return ND_F32;
+  if (type.isBF16())
+    return ND_BF16;
+  if (type.isF16())
+    return ND_F16;
+  if (type.isF64())
+    return ND_F64;
+  if (auto integer = dyn_cast<IntegerType>(type))
+    switch (integer.getWidth()) {
+    case 64:
+      return ND_I64;
+    case 32:
+      return ND_I32;
+    case 16:
+      return ND_I16;
+    case 8:
+      return ND_I8;
+    case 1:
+      return ND_I1;
+    }
+  return std::nullopt;
+}
+
+StringRef nd::dtypeName(Type type) {
+  constexpr llvm::StringLiteral names[] = {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "i1"};
+  std::optional<nd_dtype> dtype = abiType(type);
+  return dtype ? names[*dtype] : StringRef("unknown");
+}
+
+std::string nd::describeLocation(Location location) {
+  if (auto name = dyn_cast<NameLoc>(location)) {
+    std::string inner = describeLocation(name.getChildLoc());
+    return name.getName().str() + (inner.empty() ? "" : " (" + inner + ")");
+  }
+  if (auto file = dyn_cast<FileLineColLoc>(location))
+    return (llvm::sys::path::filename(file.getFilename().getValue()) + ":" + Twine(file.getLine())).str();
+  if (auto fused = dyn_cast<FusedLoc>(location)) {
+    for (Location part : fused.getLocations())
+      if (std::string text = describeLocation(part); !text.empty())
+        return text;
+  }
+  if (auto call = dyn_cast<CallSiteLoc>(location))
+    return describeLocation(call.getCallee());
+  return "";
+}
+
+//===----------------------------------------------------------------------===//
+// Library operations in the ABI's terms
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+nd_attention_strides rowStrides(Value buffer) {
+  rt::Layout layout = rt::getLayout(cast<MemRefType>(buffer.getType()));
+  return {layout.strides[0], layout.strides[1], layout.strides[2]};
+}
+
+template <typename OpTy> nd_attention_desc describeShared(OpTy op) {
+  nd_attention_desc desc = {};
+  ArrayRef<int64_t> query = op.getQuery().getType().getShape(), key = op.getKey().getType().getShape();
+  desc.dtype = *abiType(op.getQuery().getType().getElementType());
+  desc.batch = query[0];
+  desc.heads = query[1];
+  desc.queries = query[2];
+  desc.dim = query[3];
+  desc.kv_heads = key[1];
+  desc.keys = key[2];
+  desc.value_dim = op.getValue().getType().getDimSize(3);
+  desc.q = rowStrides(op.getQuery());
+  desc.k = rowStrides(op.getKey());
+  desc.v = rowStrides(op.getValue());
+  desc.o = rowStrides(op.getResult());
+  desc.scale = op.getScale().convertToDouble();
+  desc.softcap = op.getSoftcap().convertToDouble();
+  desc.causal = op.getCausal();
+  desc.window = op.getWindow();
+  desc.has_positions = static_cast<bool>(op.getPositions());
+  desc.has_documents = static_cast<bool>(op.getDocuments());
+  desc.has_key_padding = static_cast<bool>(op.getKeyPadding());
+  if (Value mask = op.getMask()) {
+    auto type = cast<MemRefType>(mask.getType());
+    desc.mask = type.getElementType().isInteger(1) ? 2 : 1;
+    rt::Layout layout = rt::getLayout(type);
+    for (int dim = 0; dim < 4; ++dim)
+      desc.mask_strides[dim] = type.getDimSize(dim) == 1 ? 0 : layout.strides[dim];
+  }
+  return desc;
+}
+
+} // namespace
+
+nd_attention_desc nd::describe(rt::AttentionOp op) { return describeShared(op); }
+
+nd_attention_desc nd::describe(rt::AttentionGradOp op) {
+  nd_attention_desc desc = describeShared(op);
+  desc.dq = rowStrides(op.getQueryGrad());
+  desc.dk = rowStrides(op.getKeyGrad());
+  desc.dv = rowStrides(op.getValueGrad());
+  desc.d_o = rowStrides(op.getResultGrad());
+  return desc;
+}
+
+nd_gemm_desc nd::describe(rt::GemmOp op) {
+  nd_gemm_desc desc = {};
+  MemRefType a = op.getA().getType(), b = op.getB().getType(), c = op.getC().getType();
+  int64_t rank = c.getRank();
+  desc.dtype_ab = *abiType(a.getElementType());
+  desc.dtype_c = *abiType(c.getElementType());
+  desc.accumulate = op.getAccumulate();
+  desc.has_bias = static_cast<bool>(op.getBias());
+  desc.batch = rank == 3 ? c.getDimSize(0) : 1;
+  desc.m = c.getDimSize(rank - 2);
+  desc.n = c.getDimSize(rank - 1);
+  desc.k = a.getDimSize(rank - 1);
+  auto matrix = [rank](MemRefType type, int32_t *transposed, int64_t &rowStride, int64_t &batchStride) {
+    rt::Layout layout = rt::getLayout(type);
+    bool rowMajor = layout.strides[rank - 1] == 1 || type.getDimSize(rank - 1) == 1;
+    rowStride = layout.strides[rowMajor ? rank - 2 : rank - 1];
+    batchStride = rank == 3 ? layout.strides[0] : 0;
+    if (transposed)
+      *transposed = !rowMajor;
+  };
+  matrix(a, &desc.transpose_a, desc.lda, desc.batch_stride_a);
+  matrix(b, &desc.transpose_b, desc.ldb, desc.batch_stride_b);
+  matrix(c, nullptr, desc.ldc, desc.batch_stride_c);
+  return desc;
+}

@@ -1,0 +1,348 @@
+//===- StepEmitter.cpp - The step function and its tables ------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Structures follow include/nd/Runtime/Core/ABI.h field by field; their sizes are compared with the C compiler's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepEmitter.h"
+#include "ConstantBuilder.h"
+#include "nd/Codegen/Host/ObjectEmitter.h"
+#include "nd/Dialect/ND/IR/Names.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/IRBuilder.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+class StepEmitter {
+public:
+  StepEmitter(HostProgram &host, llvm::Module &module)
+      : host(host), module(module), context(module.getContext()), constants(module), ir(context),
+        pointer(llvm::PointerType::get(context, 0)) {}
+
+  LogicalResult emit() {
+    if (failed(emitStepFunction()))
+      return failure();
+    llvm::Constant *program = programDescriptor();
+    if (failed(checkSize(program, sizeof(nd_program), "nd_program")))
+      return failure();
+    emitMain(constants.global(program, "program"));
+    return success();
+  }
+
+private:
+  LogicalResult checkSize(llvm::Constant *value, size_t expected, StringRef name) {
+    if (constants.sizeOf(value) == static_cast<int64_t>(expected))
+      return success();
+    return host.module.emitError("nd-compile lays out ")
+           << name << " in " << constants.sizeOf(value) << " bytes, the runtime in " << expected
+           << ": it was built from another ABI.h";
+  }
+  llvm::Constant *location(Operation *op) { return constants.string(describeLocation(op->getLoc())); }
+
+  // Functions.
+  LogicalResult emitStepFunction();
+  LogicalResult emitOperation(Operation *op);
+  LogicalResult emitLaunch(rt::LaunchOp op);
+  LogicalResult emitGemm(rt::GemmOp op);
+  LogicalResult emitAttention(rt::AttentionOp op);
+  LogicalResult emitAttentionGrad(rt::AttentionGradOp op);
+  LogicalResult emitAttentionCall(Operation *op, StringRef callee, nd_attention_desc desc, ArrayRef<Value> operands);
+  LogicalResult emitCollective(rt::CollectiveStartOp op);
+  void emitMain(llvm::Constant *program);
+  void call(StringRef name, ArrayRef<llvm::Value *> operands);
+  llvm::Value *address(Value buffer);
+  llvm::Constant *constantData(rt::ConstantOp op);
+
+  // Tables.
+  llvm::Constant *programDescriptor();
+  llvm::Constant *tensorDescriptor(rt::TensorOp tensor);
+  llvm::Constant *scheduleDescriptor();
+  llvm::Constant *kernelTable(StringRef level);
+
+  HostProgram &host;
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  ConstantBuilder constants;
+  llvm::IRBuilder<> ir;
+  llvm::PointerType *pointer;
+  llvm::Function *step = nullptr;
+  llvm::AllocaInst *arguments = nullptr;
+  SmallVector<llvm::Constant *> gemms, attentions, collectives;
+  llvm::DenseMap<Operation *, llvm::Constant *> data;
+  llvm::DenseMap<Operation *, llvm::Constant *> started;
+};
+
+//===----------------------------------------------------------------------===//
+// The step function
+//===----------------------------------------------------------------------===//
+
+LogicalResult StepEmitter::emitStepFunction() {
+  auto *type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, pointer}, false);
+  step = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "step", module);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", step));
+  unsigned most = sizeof(nd_attention_args) / sizeof(void *);
+  for (auto launch : host.program.getBody().getOps<rt::LaunchOp>())
+    most = std::max(most, launch->getNumOperands());
+  arguments = ir.CreateAlloca(llvm::ArrayType::get(pointer, most));
+  for (Operation &op : host.program.getBody().front())
+    if (failed(emitOperation(&op)))
+      return failure();
+  ir.CreateRetVoid();
+  return success();
+}
+
+LogicalResult StepEmitter::emitOperation(Operation *op) {
+  auto bytes = [&](Value buffer) { return ir.getInt64(rt::getBytes(cast<MemRefType>(buffer.getType()))); };
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<rt::TensorOp, rt::BufferOp, rt::ConstantOp, rt::ViewOp>([](auto) { return success(); })
+      .Case([&](rt::LaunchOp launch) { return emitLaunch(launch); })
+      .Case([&](rt::GemmOp gemm) { return emitGemm(gemm); })
+      .Case([&](rt::AttentionOp attention) { return emitAttention(attention); })
+      .Case([&](rt::AttentionGradOp gradient) { return emitAttentionGrad(gradient); })
+      .Case([&](rt::CollectiveStartOp collective) { return emitCollective(collective); })
+      .Case([&](rt::WaitOp wait) {
+        call("nd_rt_collective_wait", {step->getArg(0), started.lookup(wait.getEvent().getDefiningOp())});
+        return success();
+      })
+      .Case([&](rt::CopyOp copy) {
+        call("nd_rt_copy",
+             {step->getArg(0), address(copy.getTarget()), address(copy.getSource()), bytes(copy.getSource())});
+        return success();
+      })
+      .Case([&](rt::FillZeroOp fill) {
+        call("nd_rt_fill_zero", {step->getArg(0), address(fill.getTarget()), bytes(fill.getTarget())});
+        return success();
+      })
+      .Case([&](rt::PhaseOp phase) {
+        call("nd_rt_phase", {step->getArg(0), ir.getInt32(static_cast<uint32_t>(phase.getPhase()))});
+        return success();
+      })
+      .Default([](Operation *other) { return other->emitOpError("has no emission for the host"); });
+}
+
+void StepEmitter::call(StringRef name, ArrayRef<llvm::Value *> operands) {
+  SmallVector<llvm::Type *> types;
+  for (llvm::Value *operand : operands)
+    types.push_back(operand->getType());
+  auto callee = module.getOrInsertFunction(name, llvm::FunctionType::get(ir.getVoidTy(), types, false));
+  ir.CreateCall(callee, operands);
+}
+
+/// Null for an operand that is absent.
+llvm::Value *StepEmitter::address(Value buffer) {
+  if (!buffer)
+    return constants.null();
+  auto type = cast<MemRefType>(buffer.getType());
+  int64_t offset = rt::getLayout(type).offset * rt::getElementBytes(type.getElementType());
+  Operation *root = rt::getRoot(buffer).getDefiningOp();
+  llvm::Value *base = step->getArg(1);
+  if (auto constant = dyn_cast<rt::ConstantOp>(root))
+    base = constantData(constant);
+  else if (auto tensor = dyn_cast<rt::TensorOp>(root))
+    offset += *tensor.getOffset();
+  else
+    offset += *cast<rt::BufferOp>(root).getOffset();
+  return offset == 0 ? base : ir.CreateConstInBoundsGEP1_64(ir.getInt8Ty(), base, offset);
+}
+
+llvm::Constant *StepEmitter::constantData(rt::ConstantOp op) {
+  llvm::Constant *&cached = data[op];
+  if (cached)
+    return cached;
+  auto elements = cast<DenseElementsAttr>(op.getValue());
+  Type type = elements.getElementType();
+  std::string bytes;
+  auto append = [&](const llvm::APInt &value) {
+    llvm::APInt whole = value.zext(64);
+    for (int64_t byte = 0; byte < rt::getElementBytes(type); ++byte)
+      bytes.push_back(static_cast<char>(whole.extractBitsAsZExtValue(8, byte * 8)));
+  };
+  if (isa<FloatType>(type))
+    for (const llvm::APFloat &value : elements.getValues<llvm::APFloat>())
+      append(value.bitcastToAPInt());
+  else
+    for (const llvm::APInt &value : elements.getValues<llvm::APInt>())
+      append(value);
+  cached =
+      constants.global(llvm::ConstantDataArray::getString(context, bytes, /*AddNull=*/false), "constant", ND_ALIGNMENT);
+  return cached;
+}
+
+LogicalResult StepEmitter::emitLaunch(rt::LaunchOp op) {
+  const KernelLaunch &launch = host.kernels.find(op.getKernelAttr().getAttr())->second;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    ir.CreateStore(address(operand), ir.CreateConstInBoundsGEP1_64(pointer, arguments, index));
+  auto emitPhase = [&](int32_t function, const KernelPhase &phase) -> LogicalResult {
+    llvm::Constant *desc = constants.structure({constants.i32(function), constants.i32(op->getNumOperands()),
+                                                constants.i64(phase.extent), constants.i64(phase.grain),
+                                                constants.i64(launch.plan.scratchBytes), location(op)});
+    if (failed(checkSize(desc, sizeof(nd_launch_desc), "nd_launch_desc")))
+      return failure();
+    call("nd_rt_launch", {step->getArg(0), step->getArg(2), constants.global(desc, "launch"), arguments});
+    return success();
+  };
+  if (failed(emitPhase(launch.function, launch.plan)))
+    return failure();
+  return launch.plan.finish ? emitPhase(launch.finishFunction, *launch.plan.finish) : success();
+}
+
+LogicalResult StepEmitter::emitGemm(rt::GemmOp op) {
+  nd_gemm_desc d = describe(op);
+  ConstantBuilder &c = constants;
+  llvm::Constant *desc = c.structure({c.i32(gemms.size()), c.i32(d.dtype_ab), c.i32(d.dtype_c), c.i32(d.transpose_a),
+                                      c.i32(d.transpose_b), c.i32(d.accumulate), c.i32(d.has_bias), c.i64(d.batch),
+                                      c.i64(d.m), c.i64(d.n), c.i64(d.k), c.i64(d.lda), c.i64(d.ldb), c.i64(d.ldc),
+                                      c.i64(d.batch_stride_a), c.i64(d.batch_stride_b), c.i64(d.batch_stride_c),
+                                      location(op)});
+  if (failed(checkSize(desc, sizeof(nd_gemm_desc), "nd_gemm_desc")))
+    return failure();
+  gemms.push_back(c.global(desc, "gemm"));
+  call("nd_rt_gemm", {step->getArg(0), gemms.back(), address(op.getA()), address(op.getB()), address(op.getBias()),
+                      address(op.getC())});
+  return success();
+}
+
+LogicalResult StepEmitter::emitAttention(rt::AttentionOp op) {
+  return emitAttentionCall(op, "nd_rt_attention", describe(op),
+                           {op.getQuery(), op.getKey(), op.getValue(), Value(), Value(), Value(), op.getPositions(),
+                            op.getDocuments(), op.getKeyPadding(), op.getMask(), op.getResult(), Value(), Value(),
+                            Value(), op.getLse()});
+}
+
+LogicalResult StepEmitter::emitAttentionGrad(rt::AttentionGradOp op) {
+  return emitAttentionCall(op, "nd_rt_attention_grad", describe(op),
+                           {op.getQuery(), op.getKey(), op.getValue(), op.getResult(), op.getResultGrad(), op.getLse(),
+                            op.getPositions(), op.getDocuments(), op.getKeyPadding(), op.getMask(), Value(),
+                            op.getQueryGrad(), op.getKeyGrad(), op.getValueGrad(), Value()});
+}
+
+/// `operands` are the fields of nd_attention_args, in order.
+LogicalResult StepEmitter::emitAttentionCall(Operation *op, StringRef callee, nd_attention_desc d,
+                                             ArrayRef<Value> operands) {
+  static_assert(sizeof(nd_attention_args) == 15 * sizeof(void *));
+  ConstantBuilder &c = constants;
+  auto strides = [&](const nd_attention_strides &s) { return c.structure({c.i64(s.b), c.i64(s.h), c.i64(s.s)}); };
+  llvm::Constant *maskStrides =
+      c.array({c.i64(d.mask_strides[0]), c.i64(d.mask_strides[1]), c.i64(d.mask_strides[2]), c.i64(d.mask_strides[3])});
+  llvm::Constant *desc = c.structure(
+      {c.i32(attentions.size()), c.i32(d.dtype), c.i64(d.batch), c.i64(d.heads), c.i64(d.kv_heads), c.i64(d.queries),
+       c.i64(d.keys), c.i64(d.dim), c.i64(d.value_dim), strides(d.q), strides(d.k), strides(d.v), strides(d.o),
+       strides(d.dq), strides(d.dk), strides(d.dv), strides(d.d_o), c.f64(d.scale), c.f64(d.softcap), c.i64(d.causal),
+       c.i64(d.window), c.i32(d.has_positions), c.i32(d.has_documents), c.i32(d.has_key_padding), c.i32(d.mask),
+       maskStrides, location(op)});
+  if (failed(checkSize(desc, sizeof(nd_attention_desc), "nd_attention_desc")))
+    return failure();
+  attentions.push_back(c.global(desc, "attention"));
+  for (auto [index, operand] : llvm::enumerate(operands))
+    ir.CreateStore(address(operand), ir.CreateConstInBoundsGEP1_64(pointer, arguments, index));
+  call(callee, {step->getArg(0), attentions.back(), arguments});
+  return success();
+}
+
+LogicalResult StepEmitter::emitCollective(rt::CollectiveStartOp op) {
+  ConstantBuilder &c = constants;
+  MemRefType source = op.getSource().getType();
+  std::optional<nd_dtype> dtype = abiType(source.getElementType());
+  if (!dtype)
+    return op.emitOpError("moves elements that programs do not hold: ") << source.getElementType();
+  llvm::Constant *desc = c.structure(
+      {c.i32(collectives.size()), c.i32(static_cast<int32_t>(op.getKind())), c.i32(*dtype),
+       c.i32(static_cast<int32_t>(op.getReduction())), c.bits32(host.axisMask(op.getAxes())), c.i32(op.getScalar()),
+       c.i64(source.getNumElements()), c.string(op.getName()), location(op)});
+  if (failed(checkSize(desc, sizeof(nd_collective_desc), "nd_collective_desc")))
+    return failure();
+  collectives.push_back(c.global(desc, "collective"));
+  started[op] = collectives.back();
+  call("nd_rt_collective_start",
+       {step->getArg(0), collectives.back(), address(op.getSource()), address(op.getTarget())});
+  return success();
+}
+
+void StepEmitter::emitMain(llvm::Constant *program) {
+  auto *type = llvm::FunctionType::get(ir.getInt32Ty(), {ir.getInt32Ty(), pointer}, false);
+  auto *function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, "main", module);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", function));
+  auto callee = module.getOrInsertFunction(
+      "nd_rank_main", llvm::FunctionType::get(ir.getInt32Ty(), {ir.getInt32Ty(), pointer, pointer}, false));
+  ir.CreateRet(ir.CreateCall(callee, {function->getArg(0), function->getArg(1), program}));
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+llvm::Constant *StepEmitter::tensorDescriptor(rt::TensorOp tensor) {
+  ConstantBuilder &c = constants;
+  MemRefType type = tensor.getBuffer().getType();
+  ArrayRef<int64_t> shape = type.getShape();
+  ArrayRef<int64_t> global = tensor.getGlobalShape() ? *tensor.getGlobalShape() : shape;
+  SmallVector<llvm::Constant *> sizes, globalSizes, axes;
+  for (int64_t dim = 0; dim < ND_MAX_RANK; ++dim) {
+    bool exists = dim < type.getRank();
+    sizes.push_back(c.i64(exists ? shape[dim] : 0));
+    globalSizes.push_back(c.i64(exists ? global[dim] : 0));
+    SmallVector<llvm::Constant *> names(4, c.i8(-1));
+    if (exists && tensor.getDimAxes())
+      for (auto [position, name] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimAxes())[dim])))
+        names[position] = c.i8(llvm::countr_zero(host.axisMask(ArrayAttr::get(tensor.getContext(), name))));
+    axes.push_back(c.array(names));
+  }
+  return c.structure({c.string(tensor.getKind()), c.string(tensor.getTensorName()),
+                      c.i32(*abiType(type.getElementType())), c.i32(type.getRank()), c.array(sizes),
+                      c.array(globalSizes), c.array(axes), c.i64(*tensor.getOffset()),
+                      c.i64(tensor.getBound().value_or(0)), c.i64(tensor.getIgnore().value_or(0))});
+}
+
+llvm::Constant *StepEmitter::scheduleDescriptor() {
+  ConstantBuilder &c = constants;
+  auto number = [&](StringRef key) {
+    return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0));
+  };
+  auto integer = [&](StringRef key) { return c.i64(names::moduleInt(host.module, names::kStep, key).value_or(0)); };
+  int32_t kind = llvm::StringSwitch<int32_t>(names::moduleString(host.module, names::kStep, "schedule"))
+                     .Case("linear", ND_LINEAR)
+                     .Case("cosine", ND_COSINE)
+                     .Default(ND_CONSTANT);
+  return c.structure({c.i32(kind), number("lr"), number("min_lr"), integer("warmup"), integer("total_steps"),
+                      number("beta1"), number("beta2")});
+}
+
+llvm::Constant *StepEmitter::kernelTable(StringRef level) {
+  auto *type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, ir.getInt64Ty(), ir.getInt64Ty(), pointer}, false);
+  SmallVector<llvm::Constant *> entries;
+  for (const std::string &name : host.kernelFunctions)
+    entries.push_back(llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name + level, module));
+  return constants.table(entries, "kernels");
+}
+
+llvm::Constant *StepEmitter::programDescriptor() {
+  ConstantBuilder &c = constants;
+  SmallVector<llvm::Constant *> sizes(ND_MAX_AXES, c.i32(1)), axisNames(ND_MAX_AXES, c.null());
+  int32_t numAxes = 0;
+  if (host.mesh)
+    for (auto axis : host.mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+      sizes[numAxes] = c.i32(axis.getSize());
+      axisNames[numAxes++] = c.string(axis.getName());
+    }
+  SmallVector<llvm::Constant *> tensors;
+  for (rt::TensorOp tensor : host.tensors)
+    tensors.push_back(tensorDescriptor(tensor));
+  llvm::Constant *levels = c.array({kernelTable(cpuLevelSuffix(CpuLevel::V3)), kernelTable(cpuLevelSuffix(CpuLevel::V4))});
+  return c.structure({c.bits32(ND_ABI_VERSION), c.string(host.program.getSymName()), c.i32(numAxes), c.array(sizes),
+                      c.array(axisNames), c.i64(*host.program.getArenaBytes()), c.i64(host.threadScratchBytes),
+                      c.i32(tensors.size()), c.i32(host.kernelFunctions.size()), c.i32(gemms.size()),
+                      c.i32(attentions.size()), c.i32(collectives.size()), c.table(tensors, "tensors"), levels,
+                      c.table(gemms, "gemms"), c.table(attentions, "attentions"), c.table(collectives, "collectives"),
+                      scheduleDescriptor(), step});
+}
+
+} // namespace
+
+LogicalResult nd::emitStep(HostProgram &host, llvm::Module &module) { return StepEmitter(host, module).emit(); }
