@@ -141,7 +141,7 @@ std::optional<nd_dtype> nd::abiType(Type type) {
 StringRef nd::dtypeName(Type type) {
   constexpr llvm::StringLiteral names[] = {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "i1"};
   std::optional<nd_dtype> dtype = abiType(type);
-  return dtype ? names[*dtype] : StringRef("unknown");
+  return dtype ? StringRef(names[*dtype]) : "unknown";
 }
 
 std::string nd::describeLocation(Location location) {

@@ -37,8 +37,9 @@ public:
           json.object([&] { writeTensor(tensor); });
       });
       json.attributeArray("collectives", [&] {
-        for (auto [id, collective] : llvm::enumerate(host.collectives))
-          json.object([&] { writeCollective(id, collective); });
+        int64_t id = 0;
+        for (rt::CollectiveStartOp collective : host.collectives)
+          json.object([&] { writeCollective(id++, collective); });
       });
       for (StringRef key : {names::kModel, names::kStep})
         if (Attribute dictionary = host.module->getAttr(key)) {

@@ -8,9 +8,10 @@
 #define ND_CODEGEN_HOST_COMPILEPROGRAM_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
 #include <string>
 
 namespace nd {
@@ -22,7 +23,7 @@ struct HostCompileOptions {
   /// Keeps the object files in the output folder.
   bool keepObjects = false;
   /// Told what has just been done; called from the calling thread.
-  llvm::function_ref<void(llvm::StringRef)> progress = [](llvm::StringRef) {};
+  std::function<void(llvm::StringRef)> progress = [](llvm::StringRef) {};
 };
 
 /// Compiles a planned rt.program (after rt-plan-memory) to `outputFolder`: one executable that all ranks run and the manifest. What

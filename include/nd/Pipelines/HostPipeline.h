@@ -1,0 +1,21 @@
+//===- HostPipeline.h - From a step to buffers in one arena -----*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_PIPELINES_HOSTPIPELINE_H
+#define ND_PIPELINES_HOSTPIPELINE_H
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace nd {
+
+/// A module of one function on local tensors becomes a planned rt.program, ready for compileHostProgram.
+void buildHostPipeline(mlir::OpPassManager &pm);
+
+} // namespace nd
+
+#endif // ND_PIPELINES_HOSTPIPELINE_H

@@ -1,0 +1,30 @@
+//===- HostPipeline.cpp - From a step to buffers in one arena --------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Pipelines/HostPipeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "nd/Codegen/Gemm/Passes.h"
+#include "nd/Codegen/Kernels/Passes.h"
+#include "nd/Codegen/Lowering/Passes.h"
+#include "nd/Dialect/ND/Transforms/Passes.h"
+#include "nd/Memory/Passes.h"
+
+using namespace mlir;
+using namespace nd;
+
+void nd::buildHostPipeline(OpPassManager &pm) {
+  pm.addPass(createDecompose());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createNDFormGemms());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createNDFormKernels());
+  pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
+  pm.addPass(createNDToRT());
+  pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
+}
