@@ -9,6 +9,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Codegen/Kernels/Passes.h"
+#include "nd/Codegen/Lowering/Passes.h"
 #include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
 #include "nd/Dialect/ND/IR/ND.h"
@@ -32,6 +33,7 @@ void nd::registerPasses() {
   registerNDCollectivesPasses();
   registerNDGemmPasses();
   registerNDKernelsPasses();
+  registerNDLoweringPasses();
   registerNDMemoryPasses();
   onnx::registerNDImportPasses();
   registerNDShardingPasses();

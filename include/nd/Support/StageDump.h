@@ -12,8 +12,8 @@
 
 namespace nd {
 
-/// Makes `pm` write the module after each of its passes to `folder`/NN-pass-name.mlir, numbered from 00, the input. No two passes may run at a time, as
-/// in a module of one function. Creates the folder.
+/// Makes `pm` write the module after each of its passes to `folder`/NN-pass-name.mlir, numbered from 00, the input. No
+/// two passes may run at a time, as in a module of one function. Creates the folder.
 llvm::Error dumpStages(mlir::PassManager &pm, llvm::StringRef folder);
 
 } // namespace nd

@@ -8,6 +8,11 @@
 #include "Linker.h"
 #include "Manifest.h"
 #include "StepEmitter.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Parser/Parser.h"
 #include "nd/Codegen/Host/ObjectEmitter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -63,23 +68,43 @@ llvm::Error emitStepObject(HostProgram &host, StringRef path) {
   return llvm::Error::success();
 }
 
+/// Kernels are emitted in these.
+void loadKernelDialects(MLIRContext &context) {
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
+                      vector::VectorDialect>();
+}
+
 /// The objects of both CPU levels, side by side. `objects` gets their paths.
 llvm::Error emitKernelObjects(HostProgram &host, StringRef folder, SmallVectorImpl<std::string> &objects) {
   if (host.kernelFunctions.empty())
     return llvm::Error::success();
+  loadKernelDialects(*host.module.getContext());
   OwningOpRef<ModuleOp> kernels = ModuleOp::create(host.module.getLoc());
   if (failed(host.emitKernels(*kernels)))
     return reported("emitting kernels");
   constexpr CpuLevel levels[] = {CpuLevel::V3, CpuLevel::V4};
   std::string errors[2];
-  auto compile = [&](int index) {
+  auto compile = [&](int index, ModuleOp module) {
     StringRef suffix = cpuLevelSuffix(levels[index]);
     std::string path = (folder + "/kernels" + suffix + ".o").str();
-    if (llvm::Error error = emitObject(*kernels, levels[index], path, suffix))
+    if (llvm::Error error = emitObject(module, levels[index], path, suffix))
       errors[index] = toString(std::move(error));
   };
-  std::thread other([&] { compile(1); });
-  compile(0);
+  // Two pass managers cannot run in one context: the other thread has a copy in a context of its own.
+  std::string copy;
+  llvm::raw_string_ostream copyStream(copy);
+  if (failed(writeBytecodeToFile(*kernels, copyStream)))
+    return stringError("cannot copy the module of kernels");
+  auto compileCopy = [&] {
+    MLIRContext context(host.module.getContext()->getDialectRegistry(), MLIRContext::Threading::DISABLED);
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(copy, &context);
+    if (module)
+      compile(1, *module);
+    else
+      errors[1] = "cannot read the copy of the module of kernels";
+  };
+  std::thread other(compileCopy);
+  compile(0, *kernels);
   other.join();
   for (int index : {0, 1}) {
     if (!errors[index].empty())
@@ -115,8 +140,11 @@ llvm::Error nd::compileHostProgram(ModuleOp module, const HostCompileOptions &op
     return reported("reading the rt program");
   if (std::error_code error = llvm::sys::fs::create_directories(options.outputFolder))
     return stringError("cannot create " + options.outputFolder + ": " + error.message());
-  SmallString<128> build;
-  if (std::error_code error = llvm::sys::fs::createUniqueDirectory(options.outputFolder + "/build", build))
+  // A relative prefix would be taken for one in the system's folder of temporary files.
+  SmallString<128> prefix(options.outputFolder), build;
+  llvm::sys::fs::make_absolute(prefix);
+  llvm::sys::path::append(prefix, "build");
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory(prefix, build))
     return stringError("cannot write into " + options.outputFolder + ": " + error.message());
 
   auto compile = [&]() -> llvm::Error {

@@ -13,8 +13,8 @@
 
 namespace nd {
 
-/// Builds constants with the layout that C gives the same fields in the same order (no packing: the module's data layout
-/// aligns them as the C compiler does).
+/// Builds constants with the layout that C gives the same fields in the same order (no packing: the module's data
+/// layout aligns them as the C compiler does).
 class ConstantBuilder {
 public:
   explicit ConstantBuilder(llvm::Module &module) : module(module), context(module.getContext()) {}

@@ -23,7 +23,8 @@ struct KernelLaunch {
 /// A planned module with one rt.program: what the step function, the tables and the manifest are made from.
 class HostProgram {
 public:
-  /// Checks the module and plans its kernels. Emits an error and fails where something is missing or does not fit the ABI.
+  /// Checks the module and plans its kernels. Emits an error and fails where something is missing or does not fit the
+  /// ABI.
   static llvm::FailureOr<HostProgram> read(mlir::ModuleOp module);
 
   /// Emits every distinct kernel into `kernels`.

@@ -40,7 +40,8 @@ Error nd::linkExecutable(ArrayRef<std::string> objects, StringRef runtimeFolder,
     SmallString<128> path(runtimeFolder);
     sys::path::append(path, library);
     if (!sys::fs::exists(path))
-      return failure("the runtime library " + Twine(path) + " does not exist; build NDRuntimeHost, or name its folder by --runtime-dir");
+      return failure("the runtime library " + Twine(path) +
+                     " does not exist; build NDRuntimeHost, or name its folder by --runtime-dir");
     arguments.push_back(path.str().str());
   }
   for (StringRef flag : {"-Wl,--end-group", "-ldnnl", "-lgomp", "-lpthread", "-lm"})
@@ -52,7 +53,8 @@ Error nd::linkExecutable(ArrayRef<std::string> objects, StringRef runtimeFolder,
   std::optional<StringRef> redirects[] = {std::nullopt, log.str(), log.str()};
   SmallVector<StringRef> views(arguments.begin(), arguments.end());
   std::string message;
-  int code = sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
+  int code =
+      sys::ExecuteAndWait(*driver, views, std::nullopt, redirects, /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
   if (code != 0)
     if (ErrorOr<std::unique_ptr<MemoryBuffer>> text = MemoryBuffer::getFile(log))
       message += (*text)->getBuffer();

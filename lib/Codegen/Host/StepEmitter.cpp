@@ -180,9 +180,9 @@ LogicalResult StepEmitter::emitLaunch(rt::LaunchOp op) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     ir.CreateStore(address(operand), ir.CreateConstInBoundsGEP1_64(pointer, arguments, index));
   auto emitPhase = [&](int32_t function, const KernelPhase &phase) -> LogicalResult {
-    llvm::Constant *desc = constants.structure({constants.i32(function), constants.i32(op->getNumOperands()),
-                                                constants.i64(phase.extent), constants.i64(phase.grain),
-                                                constants.i64(launch.plan.scratchBytes), location(op)});
+    llvm::Constant *desc =
+        constants.structure({constants.i32(function), constants.i32(op->getNumOperands()), constants.i64(phase.extent),
+                             constants.i64(phase.grain), constants.i64(launch.plan.scratchBytes), location(op)});
     if (failed(checkSize(desc, sizeof(nd_launch_desc), "nd_launch_desc")))
       return failure();
     call("nd_rt_launch", {step->getArg(0), step->getArg(2), constants.global(desc, "launch"), arguments});
@@ -196,11 +196,11 @@ LogicalResult StepEmitter::emitLaunch(rt::LaunchOp op) {
 LogicalResult StepEmitter::emitGemm(rt::GemmOp op) {
   nd_gemm_desc d = describe(op);
   ConstantBuilder &c = constants;
-  llvm::Constant *desc = c.structure({c.i32(gemms.size()), c.i32(d.dtype_ab), c.i32(d.dtype_c), c.i32(d.transpose_a),
-                                      c.i32(d.transpose_b), c.i32(d.accumulate), c.i32(d.has_bias), c.i64(d.batch),
-                                      c.i64(d.m), c.i64(d.n), c.i64(d.k), c.i64(d.lda), c.i64(d.ldb), c.i64(d.ldc),
-                                      c.i64(d.batch_stride_a), c.i64(d.batch_stride_b), c.i64(d.batch_stride_c),
-                                      location(op)});
+  llvm::Constant *desc =
+      c.structure({c.i32(gemms.size()), c.i32(d.dtype_ab), c.i32(d.dtype_c), c.i32(d.transpose_a), c.i32(d.transpose_b),
+                   c.i32(d.accumulate), c.i32(d.has_bias), c.i64(d.batch), c.i64(d.m), c.i64(d.n), c.i64(d.k),
+                   c.i64(d.lda), c.i64(d.ldb), c.i64(d.ldc), c.i64(d.batch_stride_a), c.i64(d.batch_stride_b),
+                   c.i64(d.batch_stride_c), location(op)});
   if (failed(checkSize(desc, sizeof(nd_gemm_desc), "nd_gemm_desc")))
     return failure();
   gemms.push_back(c.global(desc, "gemm"));
@@ -231,12 +231,33 @@ LogicalResult StepEmitter::emitAttentionCall(Operation *op, StringRef callee, nd
   auto strides = [&](const nd_attention_strides &s) { return c.structure({c.i64(s.b), c.i64(s.h), c.i64(s.s)}); };
   llvm::Constant *maskStrides =
       c.array({c.i64(d.mask_strides[0]), c.i64(d.mask_strides[1]), c.i64(d.mask_strides[2]), c.i64(d.mask_strides[3])});
-  llvm::Constant *desc = c.structure(
-      {c.i32(attentions.size()), c.i32(d.dtype), c.i64(d.batch), c.i64(d.heads), c.i64(d.kv_heads), c.i64(d.queries),
-       c.i64(d.keys), c.i64(d.dim), c.i64(d.value_dim), strides(d.q), strides(d.k), strides(d.v), strides(d.o),
-       strides(d.dq), strides(d.dk), strides(d.dv), strides(d.d_o), c.f64(d.scale), c.f64(d.softcap), c.i64(d.causal),
-       c.i64(d.window), c.i32(d.has_positions), c.i32(d.has_documents), c.i32(d.has_key_padding), c.i32(d.mask),
-       maskStrides, location(op)});
+  llvm::Constant *desc = c.structure({c.i32(attentions.size()),
+                                      c.i32(d.dtype),
+                                      c.i64(d.batch),
+                                      c.i64(d.heads),
+                                      c.i64(d.kv_heads),
+                                      c.i64(d.queries),
+                                      c.i64(d.keys),
+                                      c.i64(d.dim),
+                                      c.i64(d.value_dim),
+                                      strides(d.q),
+                                      strides(d.k),
+                                      strides(d.v),
+                                      strides(d.o),
+                                      strides(d.dq),
+                                      strides(d.dk),
+                                      strides(d.dv),
+                                      strides(d.d_o),
+                                      c.f64(d.scale),
+                                      c.f64(d.softcap),
+                                      c.i64(d.causal),
+                                      c.i64(d.window),
+                                      c.i32(d.has_positions),
+                                      c.i32(d.has_documents),
+                                      c.i32(d.has_key_padding),
+                                      c.i32(d.mask),
+                                      maskStrides,
+                                      location(op)});
   if (failed(checkSize(desc, sizeof(nd_attention_desc), "nd_attention_desc")))
     return failure();
   attentions.push_back(c.global(desc, "attention"));
@@ -252,10 +273,10 @@ LogicalResult StepEmitter::emitCollective(rt::CollectiveStartOp op) {
   std::optional<nd_dtype> dtype = abiType(source.getElementType());
   if (!dtype)
     return op.emitOpError("moves elements that programs do not hold: ") << source.getElementType();
-  llvm::Constant *desc = c.structure(
-      {c.i32(collectives.size()), c.i32(static_cast<int32_t>(op.getKind())), c.i32(*dtype),
-       c.i32(static_cast<int32_t>(op.getReduction())), c.bits32(host.axisMask(op.getAxes())), c.i32(op.getScalar()),
-       c.i64(source.getNumElements()), c.string(op.getName()), location(op)});
+  llvm::Constant *desc =
+      c.structure({c.i32(collectives.size()), c.i32(static_cast<int32_t>(op.getKind())), c.i32(*dtype),
+                   c.i32(static_cast<int32_t>(op.getReduction())), c.bits32(host.axisMask(op.getAxes())),
+                   c.i32(op.getScalar()), c.i64(source.getNumElements()), c.string(op.getName()), location(op)});
   if (failed(checkSize(desc, sizeof(nd_collective_desc), "nd_collective_desc")))
     return failure();
   collectives.push_back(c.global(desc, "collective"));
@@ -302,9 +323,7 @@ llvm::Constant *StepEmitter::tensorDescriptor(rt::TensorOp tensor) {
 
 llvm::Constant *StepEmitter::scheduleDescriptor() {
   ConstantBuilder &c = constants;
-  auto number = [&](StringRef key) {
-    return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0));
-  };
+  auto number = [&](StringRef key) { return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0)); };
   auto integer = [&](StringRef key) { return c.i64(names::moduleInt(host.module, names::kStep, key).value_or(0)); };
   int32_t kind = llvm::StringSwitch<int32_t>(names::moduleString(host.module, names::kStep, "schedule"))
                      .Case("linear", ND_LINEAR)
@@ -334,7 +353,8 @@ llvm::Constant *StepEmitter::programDescriptor() {
   SmallVector<llvm::Constant *> tensors;
   for (rt::TensorOp tensor : host.tensors)
     tensors.push_back(tensorDescriptor(tensor));
-  llvm::Constant *levels = c.array({kernelTable(cpuLevelSuffix(CpuLevel::V3)), kernelTable(cpuLevelSuffix(CpuLevel::V4))});
+  llvm::Constant *levels =
+      c.array({kernelTable(cpuLevelSuffix(CpuLevel::V3)), kernelTable(cpuLevelSuffix(CpuLevel::V4))});
   return c.structure({c.bits32(ND_ABI_VERSION), c.string(host.program.getSymName()), c.i32(numAxes), c.array(sizes),
                       c.array(axisNames), c.i64(*host.program.getArenaBytes()), c.i64(host.threadScratchBytes),
                       c.i32(tensors.size()), c.i32(host.kernelFunctions.size()), c.i32(gemms.size()),

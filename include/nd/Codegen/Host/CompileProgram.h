@@ -26,8 +26,9 @@ struct HostCompileOptions {
   std::function<void(llvm::StringRef)> progress = [](llvm::StringRef) {};
 };
 
-/// Compiles a planned rt.program (after rt-plan-memory) to `outputFolder`: one executable that all ranks run and the manifest. What
-/// the folder held under these names is replaced only when everything has been built. Errors at operations are diagnostics.
+/// Compiles a planned rt.program (after rt-plan-memory) to `outputFolder`: one executable that all ranks run and the
+/// manifest. What the folder held under these names is replaced only when everything has been built. Errors at
+/// operations are diagnostics.
 llvm::Error compileHostProgram(mlir::ModuleOp module, const HostCompileOptions &options);
 
 } // namespace nd
