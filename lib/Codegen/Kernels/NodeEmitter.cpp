@@ -21,7 +21,41 @@ void NodeEmitter::emitUniform() {
       emit(&node, none);
 }
 
+/// The digits of one kind in an access, with the elements that a step of each moves by. Adjacent digits whose steps in
+/// memory are adjacent too are one digit.
+static SmallVector<std::pair<Index, int64_t>> mergedDigits(Index::Kind kind, const Indices &index,
+                                                           ArrayRef<int64_t> strides) {
+  SmallVector<std::pair<Index, int64_t>> digits;
+  for (auto [part, stride] : llvm::zip(index, strides))
+    if (part.kind == kind)
+      digits.push_back({part, part.mul * stride});
+  llvm::sort(digits, [](auto &a, auto &b) { return a.first.stride < b.first.stride; });
+  SmallVector<std::pair<Index, int64_t>> merged;
+  for (auto [index, factor] : digits) {
+    if (!merged.empty()) {
+      auto &[last, lastFactor] = merged.back();
+      if (index.stride == last.stride * last.size && factor == lastFactor * last.size) {
+        last.size *= index.size;
+        continue;
+      }
+    }
+    merged.push_back({index, factor});
+  }
+  return merged;
+}
+
 void NodeEmitter::emitRowNodes(RowScope &row, unsigned level) {
+  auto emitDigits = [&](const Indices &index, ArrayRef<int64_t> strides) {
+    for (auto [digit, factor] : mergedDigits(Index::Row, index, strides))
+      rowDigit(digit.stride, digit.size, row);
+  };
+  if (row.digits.empty()) {
+    for (const Node &node : program.nodes)
+      if (node.kind == Node::Load)
+        emitDigits(node.index, layout.inputStrides[node.input]);
+    for (const Root &root : program.roots)
+      emitDigits(root.index, layout.resultStrides[root.result]);
+  }
   for (const Node &node : program.nodes)
     if (node.onRow && !node.onColumn && node.level <= level && node.kind != Node::RowReduce)
       emit(&node, row);
@@ -172,27 +206,9 @@ Value NodeEmitter::emitDigit(const Index &index, RowScope &row) {
   return b.create<arith::AddIOp>(numbers, b.laneNumbers(b.getI64Type(), lanes));
 }
 
-/// Adjacent digits whose strides in memory are adjacent too are one digit.
-static void mergeDigits(SmallVectorImpl<std::pair<Index, int64_t>> &digits) {
-  llvm::sort(digits, [](auto &a, auto &b) { return a.first.stride < b.first.stride; });
-  SmallVector<std::pair<Index, int64_t>> merged;
-  for (auto [index, factor] : digits) {
-    if (!merged.empty()) {
-      auto &[last, lastFactor] = merged.back();
-      if (index.stride == last.stride * last.size && factor == lastFactor * last.size) {
-        last.size *= index.size;
-        continue;
-      }
-    }
-    merged.push_back({index, factor});
-  }
-  digits.assign(merged.begin(), merged.end());
-}
-
 NodeEmitter::Offset NodeEmitter::offsetOf(const Indices &index, ArrayRef<int64_t> strides, RowScope &row) {
   Offset sum;
   int64_t constant = 0;
-  SmallVector<std::pair<Index, int64_t>> rowDigits, columnDigits;
   auto addTerm = [&](Value &total, Value term, int64_t factor) {
     if (factor != 1)
       term = b.create<arith::MulIOp>(term, b.integer(term.getType(), factor));
@@ -200,21 +216,14 @@ NodeEmitter::Offset NodeEmitter::offsetOf(const Indices &index, ArrayRef<int64_t
   };
   for (auto [part, stride] : llvm::zip(index, strides)) {
     constant += part.add * stride;
-    int64_t factor = part.mul * stride;
-    if (part.kind == Index::Row)
-      rowDigits.push_back({part, factor});
-    else if (part.kind == Index::Column)
-      columnDigits.push_back({part, factor});
-    else if (part.kind == Index::Computed) {
+    if (part.kind == Index::Computed) {
       Value value = emit(part.node, row);
-      addTerm(isa<VectorType>(value.getType()) ? sum.vector : sum.scalar, value, factor);
+      addTerm(isa<VectorType>(value.getType()) ? sum.vector : sum.scalar, value, part.mul * stride);
     }
   }
-  mergeDigits(rowDigits);
-  mergeDigits(columnDigits);
-  for (auto [digit, factor] : rowDigits)
+  for (auto [digit, factor] : mergedDigits(Index::Row, index, strides))
     addTerm(sum.scalar, rowDigit(digit.stride, digit.size, row), factor);
-  for (auto [digit, factor] : columnDigits) {
+  for (auto [digit, factor] : mergedDigits(Index::Column, index, strides)) {
     Offset part = columnDigit(digit.stride, digit.size);
     if (part.scalar)
       addTerm(sum.scalar, part.scalar, factor);
