@@ -6,6 +6,7 @@
 
 #include "nd/Launch/Job.h"
 #include "JobProcess.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
 #include <cerrno>
@@ -168,7 +169,7 @@ Error Job::serve(MessageType until, const StepHandler &onStep) {
       polls.push_back({process->socket, POLLIN, 0});
       polls.push_back({process->output, POLLIN, 0});
     }
-    constexpr int tick = 1000;
+    constexpr int tick = 250;
     if (poll(polls.data(), polls.size(), tick) < 0 && errno != EINTR)
       return systemError("cannot wait for the ranks");
     for (size_t i = 0; i < processes.size(); ++i) {
@@ -328,8 +329,8 @@ Error Job::checkProgress() {
       process->lastProgress = progress;
       process->lastChange = now;
     } else if (now - process->lastChange > limit) {
-      return lost(*process, "has made no progress for " + std::to_string(static_cast<int64_t>(limit / 1e3)) +
-                                " seconds (ND_STALL_SECONDS sets the limit)");
+      return lost(*process,
+                  formatv("has made no progress for {0} seconds (ND_STALL_SECONDS sets the limit)", limit / 1e3).str());
     }
   }
   return Error::success();

@@ -36,7 +36,7 @@ void nd::launch::fillJobSignals(sigset_t &set) {
 
 namespace {
 
-/// Becomes the rank, in the child. Only async-signal-safe calls.
+/// Becomes the rank, in the child.
 [[noreturn]] void becomeRank(pid_t parent, int socket, int output, const char *executable, char *const *environment) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
@@ -51,6 +51,7 @@ namespace {
     _exit(127);
   char *const arguments[] = {const_cast<char *>(executable), nullptr};
   execve(executable, arguments, environment);
+  dprintf(STDERR_FILENO, "cannot execute %s: %s\n", executable, strerror(errno));
   _exit(127);
 }
 

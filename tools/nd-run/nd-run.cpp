@@ -5,11 +5,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Launch/Call.h"
+#include "nd/Launch/Road.h"
 #include "nd/Launch/Train.h"
 #include "nd/Pipelines/StepOptionsCL.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
+#include <csignal>
 
 using namespace llvm;
 
@@ -18,7 +22,13 @@ namespace {
 /// Made in main, after options of LLVM's own libraries have given up the names that are ours.
 struct Options {
   cl::OptionCategory category{"nd-run options"};
-  cl::opt<std::string> program{cl::Positional, cl::Required, cl::desc("<program folder>"), cl::cat(category)};
+  cl::opt<std::string> program{cl::Positional, cl::Required, cl::desc("<program folder | model.onnx>"),
+                               cl::cat(category)};
+  cl::opt<int64_t> batch{"batch", cl::desc("model.onnx: sequences of one microbatch over all replicas"), cl::init(0),
+                         cl::cat(category)};
+  cl::opt<int64_t> seq{"seq", cl::desc("model.onnx: tokens of one sequence"), cl::init(0), cl::cat(category)};
+  cl::opt<std::string> target{"target", cl::desc("model.onnx: what to compile for [host]"), cl::init("host"),
+                              cl::value_desc("host"), cl::cat(category)};
   cl::opt<std::string> data{"data", cl::desc("Token file (nd-data makes one)"), cl::value_desc("tokens.bin"),
                             cl::cat(category)};
   cl::opt<std::string> dataDtype{"data-dtype", cl::desc("Type of its tokens, where no sidecar says"),
@@ -44,8 +54,61 @@ struct Options {
                               cl::cat(category)};
 };
 
-Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, bool &interrupted) {
-  Expected<nd::launch::Manifest> manifest = nd::launch::readManifest(options.program);
+/// The arguments of the command line that are options of the training step, as they were given.
+std::vector<std::string> stepArguments(int argc, char **argv, const cl::OptionCategory &own) {
+  std::vector<std::string> arguments;
+  for (int i = 1; i < argc; ++i) {
+    StringRef argument = argv[i];
+    if (!argument.consume_front("-"))
+      continue;
+    argument.consume_front("-");
+    auto [name, value] = argument.split('=');
+    cl::Option *option = cl::getRegisteredOptions().lookup(name);
+    if (!option)
+      continue;
+    bool separate = option->getValueExpectedFlag() == cl::ValueRequired && !argument.contains('=') && i + 1 < argc;
+    if (!is_contained(option->Categories, &own)) {
+      arguments.push_back(argv[i]);
+      if (separate)
+        arguments.push_back(argv[i + 1]);
+    }
+    i += separate;
+  }
+  return arguments;
+}
+
+Expected<std::string> programFolder(const Options &options, std::vector<std::string> arguments) {
+  if (!StringRef(options.program).ends_with(".onnx")) {
+    for (StringRef argument : arguments)
+      if (!argument.ltrim('-').starts_with("seed") && argument.starts_with("-"))
+        return nd::launch::makeError(argument + " belongs to the training step, which is compiled into " +
+                                     options.program + "; give it to nd-opt, or run the model.onnx");
+    if (options.batch.getNumOccurrences() || options.seq.getNumOccurrences())
+      return nd::launch::makeError("--batch and --seq are compiled into " + options.program +
+                                   "; give them to nd-import, or "
+                                   "run the model.onnx");
+    return options.program;
+  }
+  nd::launch::RoadRequest request;
+  request.model = options.program;
+  request.batch = options.batch;
+  request.sequence = options.seq;
+  request.target = options.target;
+  request.stepArguments = std::move(arguments);
+  static int here;
+  request.toolsFolder = sys::path::parent_path(sys::fs::getMainExecutable(nullptr, &here)).str();
+  return nd::launch::buildProgram(request);
+}
+
+Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, std::vector<std::string> arguments,
+                 bool &interrupted) {
+  Expected<nd::StepOptions> step = stepOptions.get();
+  if (!step)
+    return step.takeError();
+  Expected<std::string> folder = programFolder(options, std::move(arguments));
+  if (!folder)
+    return folder.takeError();
+  Expected<nd::launch::Manifest> manifest = nd::launch::readManifest(*folder);
   if (!manifest)
     return manifest.takeError();
   if (!options.call.empty() || !options.output.empty()) {
@@ -64,9 +127,6 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, b
   train.dumpGradients = options.dumpGradients;
   train.shuffle = !options.noShuffle;
   train.threads = options.threads;
-  Expected<nd::StepOptions> step = stepOptions.get();
-  if (!step)
-    return step.takeError();
   if (cl::getRegisteredOptions().lookup("seed")->getNumOccurrences())
     train.seed = step->seed;
   return nd::launch::trainProgram(*manifest, train, interrupted);
@@ -76,14 +136,22 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, b
 
 int main(int argc, char **argv) {
   InitLLVM initialize(argc, argv);
-  if (cl::Option *taken = cl::getRegisteredOptions().lookup("threads"))
-    taken->removeArgument();
+  signal(SIGXFSZ, SIG_IGN); // a write over the limit is an error like that of a full disk
+  for (const char *name : {"threads", "target", "batch", "seq", "save", "data", "steps", "weights", "metrics", "call"})
+    if (cl::Option *taken = cl::getRegisteredOptions().lookup(name))
+      taken->removeArgument();
   Options options;
   nd::StepOptionsCL stepOptions;
-  cl::HideUnrelatedOptions(options.category);
-  cl::ParseCommandLineOptions(argc, argv, "Runs a program that nd-compile made, one process a rank.\n");
+  SmallVector<const cl::OptionCategory *> categories = {&options.category};
+  if (cl::Option *option = cl::getRegisteredOptions().lookup("optimizer"))
+    categories.push_back(option->Categories.front());
+  cl::HideUnrelatedOptions(categories);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Trains a model, one process a rank: a program that nd-compile made, or a model.onnx, which is compiled "
+      "first (and found in the cache the next time).\n");
   bool interrupted = false;
-  if (Error error = runProgram(options, stepOptions, interrupted)) {
+  if (Error error = runProgram(options, stepOptions, stepArguments(argc, argv, options.category), interrupted)) {
     WithColor::error(errs(), "nd-run") << toString(std::move(error)) << '\n';
     constexpr int stoppedByUser = 130;
     return interrupted ? stoppedByUser : 1;

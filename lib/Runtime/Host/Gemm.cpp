@@ -22,11 +22,10 @@ struct GemmTable::Part {
 
 namespace {
 
-using Key = std::tuple<int, int, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, std::array<int64_t, 10>>;
+using Key = std::tuple<int, int32_t, int32_t, int32_t, int32_t, int32_t, int32_t, std::array<int64_t, 10>>;
 
-Key keyOf(const nd_gemm_desc &desc, GemmMethod method, int thread) {
+Key keyOf(const nd_gemm_desc &desc, int thread) {
   return {thread,
-          static_cast<int>(method),
           desc.dtype_ab,
           desc.dtype_c,
           desc.transpose_a,
@@ -52,13 +51,15 @@ GemmTable::~GemmTable() = default;
 GemmSplit nd::rt::chooseSplit(const nd_gemm_desc &desc, int threads) {
   if (desc.batch >= threads && desc.batch > 1)
     return GemmSplit::Batch;
-  // Slices of rows read all of b, slices of columns all of a: cut the longer dimension.
-  return desc.m >= desc.n ? GemmSplit::Rows : GemmSplit::Columns;
+  // Slices of rows read all of b, slices of columns all of a: cut the longer dimension. A transposed b is an exception
+  // unless it is far larger than a: its kernel copies it, and gains from wide slices.
+  constexpr int64_t muchLonger = 4;
+  if (desc.m >= desc.n || (desc.transpose_b && desc.n < muchLonger * desc.m))
+    return GemmSplit::Rows;
+  return GemmSplit::Columns;
 }
 
-GemmMethod nd::rt::chooseMethod(const nd_gemm_desc &, GemmSplit) { return GemmMethod::Matmul; }
-
-bool GemmTable::add(const nd_gemm_desc &desc, GemmSplit split, GemmMethod method, std::string &error) {
+bool GemmTable::add(const nd_gemm_desc &desc, GemmSplit split, std::string &error) {
   std::vector<Part> &team = parts[desc.id];
   team.resize(threads);
   int64_t bytesAB = dtypeBytes(desc.dtype_ab), bytesC = dtypeBytes(desc.dtype_c);
@@ -85,9 +86,9 @@ bool GemmTable::add(const nd_gemm_desc &desc, GemmSplit split, GemmMethod method
     }
     if (slice.batch == 0 || slice.m == 0 || slice.n == 0)
       continue;
-    std::shared_ptr<GemmSlice> &shared = cache->slices[keyOf(slice, method, thread)];
+    std::shared_ptr<GemmSlice> &shared = cache->slices[keyOf(slice, thread)];
     if (!shared)
-      shared = makeGemmSlice(slice, methodServes(slice, method) ? method : GemmMethod::Matmul, error);
+      shared = makeGemmSlice(slice, error);
     if (!shared) {
       error += std::string(" (product of [") + std::to_string(desc.m) + ", " + std::to_string(desc.k) + "] and [" +
                std::to_string(desc.k) + ", " + std::to_string(desc.n) + "], " + desc.location + ")";
@@ -104,18 +105,18 @@ bool GemmTable::build(const nd_gemm_desc *const *descs, int32_t count, int newTh
   parts.resize(count);
   for (int32_t i = 0; i < count; ++i) {
     GemmSplit split = chooseSplit(*descs[i], threads);
-    if (!add(*descs[i], split, chooseMethod(*descs[i], split), error))
+    if (!add(*descs[i], split, error))
       return false;
   }
   return true;
 }
 
 bool GemmTable::buildWith(const nd_gemm_desc *const *descs, int32_t count, int newThreads, GemmSplit split,
-                          GemmMethod method, std::string &error) {
+                          std::string &error) {
   threads = newThreads;
   parts.resize(count);
   for (int32_t i = 0; i < count; ++i)
-    if (!add(*descs[i], split, method, error))
+    if (!add(*descs[i], split, error))
       return false;
   return true;
 }

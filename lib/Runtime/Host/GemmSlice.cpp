@@ -68,26 +68,6 @@ private:
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
-class SgemmSlice : public GemmSlice {
-public:
-  explicit SgemmSlice(const nd_gemm_desc &desc) : desc(desc) {}
-
-  int64_t workspaceBytes() const override { return 0; }
-
-  bool run(const void *a, const void *b, const void *, void *c, void *) override {
-    for (int64_t g = 0; g < desc.batch; ++g)
-      if (dnnl_sgemm(desc.transpose_a ? 'T' : 'N', desc.transpose_b ? 'T' : 'N', desc.m, desc.n, desc.k, 1.0f,
-                     static_cast<const float *>(a) + g * desc.batch_stride_a, desc.lda,
-                     static_cast<const float *>(b) + g * desc.batch_stride_b, desc.ldb, desc.accumulate ? 1.0f : 0.0f,
-                     static_cast<float *>(c) + g * desc.batch_stride_c, desc.ldc) != dnnl_success)
-        return false;
-    return true;
-  }
-
-private:
-  nd_gemm_desc desc;
-};
-
 /// A matrix of the descriptor as oneDNN sees it: [rows, cols], stored transposed or not.
 memory::desc matrix(int64_t rows, int64_t cols, bool transposed, int64_t ld, int32_t dtype) {
   return {{rows, cols}, dataType(dtype), transposed ? memory::dims{1, ld} : memory::dims{ld, 1}};
@@ -128,64 +108,9 @@ std::shared_ptr<GemmSlice> makeMatmul(const nd_gemm_desc &desc) {
       PrimitiveSlice::Operand{biasObject, DNNL_ARG_BIAS}, primitive.scratchpad_desc());
 }
 
-/// y[M, N] = x[M, K] w[N, K]^T is the forward that the two backward forms need as a hint.
-dnnl::inner_product_forward::primitive_desc innerForward(const memory::desc &x, const memory::desc &w,
-                                                         const memory::desc &y) {
-  return {dnnl::inner_product_forward::desc(dnnl::prop_kind::forward_training, x, w, y), cpuEngine()};
-}
-
-/// c = a b as the gradient of x: a is the gradient of y, b is w.
-std::shared_ptr<GemmSlice> makeInnerData(const nd_gemm_desc &desc) {
-  memory::desc y = matrix(desc.m, desc.k, false, desc.lda, desc.dtype_ab);
-  memory::desc w = matrix(desc.k, desc.n, desc.transpose_b, desc.ldb, desc.dtype_ab);
-  memory::desc x = matrix(desc.m, desc.n, false, desc.ldc, desc.dtype_c);
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::inner_product_backward_data::primitive_desc primitive(dnnl::inner_product_backward_data::desc(x, w, y),
-                                                              attributes, cpuEngine(), innerForward(x, w, y));
-  return std::make_shared<PrimitiveSlice>(dnnl::inner_product_backward_data(primitive),
-                                          PrimitiveSlice::Operand{memory(y, cpuEngine(), nullptr), DNNL_ARG_DIFF_DST},
-                                          PrimitiveSlice::Operand{memory(w, cpuEngine(), nullptr), DNNL_ARG_WEIGHTS},
-                                          PrimitiveSlice::Operand{memory(x, cpuEngine(), nullptr), DNNL_ARG_DIFF_SRC},
-                                          PrimitiveSlice::Operand{memory(), DNNL_ARG_BIAS},
-                                          primitive.scratchpad_desc());
-}
-
-/// c[m, n] = a[k, m]^T b[k, n] as the gradient of w, seen as [n, m]: b is the gradient of y, a is x.
-std::shared_ptr<GemmSlice> makeInnerWeights(const nd_gemm_desc &desc) {
-  memory::desc x = matrix(desc.k, desc.m, false, desc.lda, desc.dtype_ab);
-  memory::desc y = matrix(desc.k, desc.n, false, desc.ldb, desc.dtype_ab);
-  memory::desc w = matrix(desc.n, desc.m, true, desc.ldc, desc.dtype_c);
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::inner_product_backward_weights::primitive_desc primitive(dnnl::inner_product_backward_weights::desc(x, w, y),
-                                                                 attributes, cpuEngine(), innerForward(x, w, y));
-  return std::make_shared<PrimitiveSlice>(
-      dnnl::inner_product_backward_weights(primitive),
-      PrimitiveSlice::Operand{memory(x, cpuEngine(), nullptr), DNNL_ARG_SRC},
-      PrimitiveSlice::Operand{memory(y, cpuEngine(), nullptr), DNNL_ARG_DIFF_DST},
-      PrimitiveSlice::Operand{memory(w, cpuEngine(), nullptr), DNNL_ARG_DIFF_WEIGHTS},
-      PrimitiveSlice::Operand{memory(), DNNL_ARG_BIAS}, primitive.scratchpad_desc());
-}
-
 } // namespace
 
-bool nd::rt::methodServes(const nd_gemm_desc &desc, GemmMethod method) {
-  bool plain = desc.batch == 1 && !desc.has_bias && !desc.accumulate;
-  switch (method) {
-  case GemmMethod::Matmul:
-    return true;
-  case GemmMethod::Sgemm:
-    return desc.dtype_ab == ND_F32 && desc.dtype_c == ND_F32 && !desc.has_bias;
-  case GemmMethod::InnerProductData:
-    return plain && !desc.transpose_a;
-  case GemmMethod::InnerProductWeights:
-    return plain && desc.transpose_a && !desc.transpose_b;
-  }
-  return false;
-}
-
-std::shared_ptr<GemmSlice> nd::rt::makeGemmSlice(const nd_gemm_desc &desc, GemmMethod method, std::string &error) {
+std::shared_ptr<GemmSlice> nd::rt::makeGemmSlice(const nd_gemm_desc &desc, std::string &error) {
   auto served = [](int32_t dtype) { return dtype == ND_F32 || dtype == ND_BF16; };
   if (!served(desc.dtype_ab) || !served(desc.dtype_c)) {
     error = std::string("a product of ") + dtypeName(desc.dtype_ab) + " into " + dtypeName(desc.dtype_c) +
@@ -193,18 +118,9 @@ std::shared_ptr<GemmSlice> nd::rt::makeGemmSlice(const nd_gemm_desc &desc, GemmM
     return nullptr;
   }
   try {
-    switch (method) {
-    case GemmMethod::Sgemm:
-      return std::make_shared<SgemmSlice>(desc);
-    case GemmMethod::InnerProductData:
-      return makeInnerData(desc);
-    case GemmMethod::InnerProductWeights:
-      return makeInnerWeights(desc);
-    case GemmMethod::Matmul:
-      return makeMatmul(desc);
-    }
+    return makeMatmul(desc);
   } catch (const dnnl::error &problem) {
     error = std::string("oneDNN: ") + problem.what();
+    return nullptr;
   }
-  return nullptr;
 }

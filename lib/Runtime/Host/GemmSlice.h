@@ -11,12 +11,9 @@
 
 namespace nd::rt {
 
-/// A slice whose sizes are those of `desc` (its id and location are not looked at). Null, with a message, when it
-/// cannot be served by `method`.
-std::shared_ptr<GemmSlice> makeGemmSlice(const nd_gemm_desc &desc, GemmMethod method, std::string &error);
-
-/// Whether the method computes what the descriptor says.
-bool methodServes(const nd_gemm_desc &desc, GemmMethod method);
+/// A slice whose sizes are those of `desc` (its id and location are not looked at). Null, with a message, when oneDNN
+/// does not serve it.
+std::shared_ptr<GemmSlice> makeGemmSlice(const nd_gemm_desc &desc, std::string &error);
 
 } // namespace nd::rt
 

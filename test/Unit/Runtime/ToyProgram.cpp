@@ -22,7 +22,8 @@
 namespace {
 
 enum Tensor { X, InputIds, Labels, Positions, W, S, Lr, Loss, GradNorm, Tokens, Checksum, GradientW, Y, NumTensors };
-constexpr int64_t rows = 4, sequence = 3, width = 5, columns = 7, sharded = 6, vocabulary = 50;
+constexpr int64_t rows = 4, sequence = 3, width = 5, columns = 7, vocabulary = 50;
+int64_t sharded = 6; ///< columns of s; TOY_COLUMNS
 
 nd_tensor_desc tensors[NumTensors];
 int ranks = 1;
@@ -144,6 +145,8 @@ void printManifest() {
 int main(int argc, char **argv) {
   if (const char *variable = getenv("TOY_RANKS"))
     ranks = atoi(variable);
+  if (const char *variable = getenv("TOY_COLUMNS"))
+    sharded = atol(variable);
   define(X, "input", "x", ND_F32, rows, width, 0);
   define(InputIds, "input", "input_ids", ND_I64, rows, sequence, 0);
   define(Labels, "input", "labels", ND_I64, rows, sequence, 0);
@@ -182,7 +185,7 @@ int main(int argc, char **argv) {
   program.num_axes = 1;
   program.axis_sizes[0] = ranks;
   program.axis_names[0] = "dp";
-  program.arena_bytes = 8192;
+  program.arena_bytes = 8192 + width * sharded * 4;
   program.num_tensors = NumTensors;
   program.num_kernels = static_cast<int32_t>(std::size(kernels));
   program.num_gemms = 2;
