@@ -121,17 +121,14 @@ KernelBody Grouping::bodyOf(ArrayRef<unsigned> members, const llvm::SetVector<Op
 
   for (unsigned member : members) {
     Operation *op = nodes[member];
-    for (unsigned user : users[member]) {
-      if (llvm::is_contained(members, user))
-        continue;
-      const Group &other = groups[groupOf[user]];
-      if (!other.recomputed.contains(op)) {
-        for (Value result : op->getResults())
-          if (!result.use_empty())
-            body.results.push_back(result);
-        break;
-      }
-    }
+    bool isRead = readToRecompute.contains(member) || llvm::any_of(users[member], [&](unsigned user) {
+                    return !llvm::is_contained(members, user) && !groups[groupOf[user]].recomputed.contains(op);
+                  });
+    if (!isRead)
+      continue;
+    for (Value result : op->getResults())
+      if (!result.use_empty())
+        body.results.push_back(result);
   }
   return body;
 }
@@ -318,8 +315,17 @@ void Grouping::recompute(unsigned group) {
     recomputed.insert(chain.begin(), chain.end());
     KernelBody larger = bodyOf(groups[group].members, recomputed);
     std::string error;
-    if (larger.inputs.size() + larger.results.size() <= maxOperands && KernelProgram::build(larger, error))
+    if (larger.inputs.size() + larger.results.size() <= maxOperands && KernelProgram::build(larger, error)) {
+      for (Operation *op : chain)
+        for (Value operand : op->getOperands()) {
+          llvm::SetVector<unsigned> found;
+          sourcesOf(operand, found);
+          for (unsigned node : found)
+            if (!recomputed.contains(nodes[node]) && groupOf[node] != group)
+              readToRecompute.insert(node);
+        }
       groups[group].recomputed = std::move(recomputed);
+    }
   }
 }
 

@@ -64,6 +64,8 @@ private:
   std::vector<mlir::Operation *> nodes;
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
   std::vector<Nodes> sources, users;
+  /// Nodes that other groups read for the operations that they compute again.
+  llvm::DenseSet<unsigned> readToRecompute;
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   std::vector<unsigned> order, position; // of groups
