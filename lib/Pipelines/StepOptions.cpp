@@ -6,6 +6,7 @@
 
 #include "nd/Pipelines/StepOptions.h"
 #include "mlir/IR/Builders.h"
+#include "nd/Sharding/Options.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
@@ -90,8 +91,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--warmup={0} is longer than --total-steps={1}", warmup, totalSteps));
   if (dtype != "f32")
     return refuse(llvm::formatv("--dtype={0} is not supported yet; use --dtype=f32", dtype));
-  if (!shard.empty() || ranks > 1)
-    return refuse("--shard and --ranks are not supported yet; leave them out for one rank");
+  if (llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks); !mesh)
+    return mesh.takeError();
   if (forwardOnly && keepGradients)
     return refuse("--keep-gradients needs a backward; it cannot be combined with --forward-only");
   for (const std::string &glob : noDecay)

@@ -7,6 +7,7 @@
 #include "nd/Pipelines/StepPipeline.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Transforms/Passes.h"
+#include "nd/Sharding/Pipeline.h"
 #include "nd/Training/Passes.h"
 
 using namespace mlir;
@@ -42,12 +43,7 @@ void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-} // namespace
-
-void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
-  addCleanUp(pm);
-  if (options.forwardOnly)
-    return;
+void addTraining(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRecordStep({recordOf(options)}));
   pm.addPass(createAddLoss());
   addCleanUp(pm);
@@ -56,4 +52,15 @@ void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRecompute());
   addOptimizer(pm, options);
   addCleanUp(pm);
+}
+
+} // namespace
+
+void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
+  addCleanUp(pm);
+  if (!options.forwardOnly)
+    addTraining(pm, options);
+  // Without a mesh the program is that of one rank as it is.
+  if (!options.shard.empty() || options.ranks > 1)
+    buildShardingPipeline(pm, llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks)));
 }

@@ -139,7 +139,7 @@ UnreducedTransfer nd::transferUnreduced(const ShardingRule &rule, ArrayRef<AxisL
 
   SmallVector<unsigned, 2> partial;
   for (auto [index, operand] : llvm::enumerate(operands))
-    if (!operand->unreduced.empty())
+    if (!operand->unreduced.empty() && !llvm::is_contained(rule.addends, index))
       partial.push_back(index);
   if (!partial.empty()) {
     const TensorSharding &first = *operands[partial.front()];
@@ -150,11 +150,20 @@ UnreducedTransfer nd::transferUnreduced(const ShardingRule &rule, ArrayRef<AxisL
                   llvm::none_of(first.unreduced, isShardedOver) && llvm::all_of(partial, [&](unsigned index) {
                     return operands[index]->unreduced == first.unreduced && operands[index]->kind == ReductionKind::sum;
                   });
-    if (!linear)
-      transfer.mustReduce.assign(partial.begin(), partial.end());
-    else
+    if (linear)
       transfer.unreduced.append(first.unreduced);
+    else
+      transfer.mustReduce.assign(partial.begin(), partial.end());
   }
   llvm::sort(transfer.unreduced);
+  for (unsigned index : rule.addends) {
+    const TensorSharding &addend = *operands[index];
+    if (addend.unreduced == transfer.unreduced && addend.kind == ReductionKind::sum)
+      continue;
+    if (addend.unreduced.empty())
+      transfer.addendIsWhole = true;
+    else
+      transfer.mustReduce.push_back(index);
+  }
   return transfer;
 }

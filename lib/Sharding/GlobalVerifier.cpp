@@ -116,6 +116,10 @@ LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
                            << describe(op->getOperand(index)) << ") is unreduced over "
                            << mesh.str(operands[index].unreduced) << ", but the operation needs its reduced value";
   }
+  if (transfer.addendIsWhole)
+    return op->emitError() << "'" << op->getName() << "' adds operand " << rule->addends.front()
+                           << ", which is reduced, to sums that are "
+                           << "unreduced over " << mesh.str(transfer.unreduced) << ": every rank would add it";
   for (auto [value, sharding] : llvm::zip_equal(op->getResults(), results))
     if (sharding.unreduced != transfer.unreduced || (!sharding.unreduced.empty() && sharding.kind != transfer.kind))
       return op->emitError() << describe(value) << " is unreduced over [" << mesh.str(sharding.unreduced)

@@ -9,6 +9,7 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace nd {
 #define GEN_PASS_DEF_INSERTRESHARDS
@@ -22,24 +23,24 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// What a value is to the user, found by following it forward through linear operations: the gradient of a parameter, a
-/// metric. Empty when it is none of these.
+/// What a value is to the user: the gradient of a parameter, a metric. Found by following it forward, nearest use
+/// first, through operations that keep its number of elements. Empty when it is none of these.
 std::string purposeOf(Value value, func::FuncOp function) {
-  for (int hops = 0; hops < 8; ++hops) {
-    Operation *next = nullptr;
-    for (OpOperand &use : value.getUses()) {
+  constexpr size_t kLimit = 32; // values; what is farther away says little
+  llvm::SmallSetVector<Value, 8> reached;
+  reached.insert(value);
+  for (size_t next = 0; next < reached.size() && next < kLimit; ++next)
+    for (OpOperand &use : reached[next].getUses()) {
       Operation *user = use.getOwner();
       if (isa<AdamWOp, SgdOp>(user) && use.getOperandNumber() == 1)
-        return "gradient of " + describe(user->getOperand(0));
+        if (auto parameter = dyn_cast<BlockArgument>(user->getOperand(0)))
+          return ("gradient of " + names::argName(function, parameter.getArgNumber())).str();
       if (isa<func::ReturnOp>(user))
-        return describeResult(function, use.getOperandNumber());
-      if (user->getNumResults() == 1 && isa<arith::AddFOp, ReshapeOp, ScaleOp, TransposeOp, arith::SIToFPOp>(user))
-        next = user;
+        return names::resultName(function, use.getOperandNumber()).str();
+      for (Value result : user->getResults())
+        if (typeOf(result).getNumElements() == typeOf(value).getNumElements())
+          reached.insert(result);
     }
-    if (!next)
-      break;
-    value = next->getResult(0);
-  }
   return {};
 }
 

@@ -151,6 +151,8 @@ FailureOr<LocalVerifier::State> LocalVerifier::throughPartial(Operation *op, con
   bool isScale = isa<arith::MulFOp>(op) && partial.size() == 1;
   bool linear = isScale || llvm::is_contained(rule.linear, SmallVector<unsigned, 2>(partial));
   for (unsigned index : llvm::seq(op->getNumOperands())) {
+    if (llvm::is_contained(rule.addends, index))
+      continue;
     if (llvm::is_contained(partial, index))
       linear &= stateOf(index).reduction == ReductionKind::sum;
     else if (stateOf(index).kind == State::Kind::Shard)
@@ -190,7 +192,7 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
   std::optional<unsigned> sharded;
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
     const State &state = states.find(op->getOperand(index))->second;
-    if (state.kind != State::Kind::Shard)
+    if (state.kind != State::Kind::Shard || llvm::is_contained(rule.addends, index))
       continue;
     llvm::SmallBitVector allowed(rule.factors.size());
     for (unsigned dim : state.dims.set_bits())
@@ -233,6 +235,18 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
   return success();
 }
 
+LogicalResult LocalVerifier::verifyAddends(Operation *op, const ShardingRule &rule, unsigned axis) {
+  const State &result = states.find(op->getResult(0))->second;
+  for (unsigned index : rule.addends) {
+    const State &addend = states.find(op->getOperand(index))->second;
+    if (result.kind != State::Kind::Unknown && addend.kind != State::Kind::Unknown &&
+        (result.kind == State::Kind::Partial) != (addend.kind == State::Kind::Partial))
+      return error(op, axis) << "'" << op->getName() << "' adds operand " << index << ", which is " << addend.str()
+                             << ", to a result that is " << result.str();
+  }
+  return success();
+}
+
 LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
     return visitCollective(op, axis);
@@ -243,6 +257,8 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   bool unknown = false, sharded = false;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     State::Kind kind = states.find(operand)->second.kind;
+    if (llvm::is_contained(rule->addends, index))
+      continue;
     if (kind == State::Kind::Partial)
       partial.push_back(index);
     unknown |= kind == State::Kind::Unknown;
@@ -259,12 +275,15 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   } else if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && sharded) {
     throughReshape(reshape);
     return success();
-  } else if (sharded) {
-    return throughShards(op, *rule, axis);
   }
-  for (Value result : op->getResults())
-    states[result] = state;
-  return success();
+  if (sharded && partial.empty() && !unknown) {
+    if (failed(throughShards(op, *rule, axis)))
+      return failure();
+  } else {
+    for (Value result : op->getResults())
+      states[result] = state;
+  }
+  return verifyAddends(op, *rule, axis);
 }
 
 LogicalResult LocalVerifier::runAlong(unsigned axis) {

@@ -54,6 +54,7 @@ private:
   mlir::FailureOr<State> throughPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,
                                         unsigned axis);
   llvm::LogicalResult throughShards(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
+  llvm::LogicalResult verifyAddends(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
   void throughReshape(ReshapeOp op);
   mlir::InFlightDiagnostic error(mlir::Operation *op, unsigned axis);
 

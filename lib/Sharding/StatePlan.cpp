@@ -135,6 +135,14 @@ void StatePlan::visit(Step &step) {
     scaleRule.linear = {{partial.front()}};
   }
   UnreducedTransfer transfer = transferUnreduced(step.scaled ? scaleRule : step.rule, axes, states);
+  if (transfer.addendIsWhole) {
+    // Nothing partial may come about here: what is summed over is gathered, and partial operands are reduced.
+    for (auto [factor, factorAxes] : llvm::zip_equal(step.rule.factors, axes))
+      if (factor.kind == FactorKind::Reduction)
+        factorAxes.clear();
+    transfer = {};
+    transfer.mustReduce = partial;
+  }
   for (unsigned index : transfer.mustReduce)
     reduce(op->getOperand(index));
   if (!partial.empty() && growsWhenCarriedOn(op, partial))

@@ -10,7 +10,7 @@
 // CHECK-SAME: tensor<16x10xf32> {nd.global_shape = array<i64: 16, 10>, nd.kind = "weight", nd.name = "w", nd.sharding = #nd.sharding<@mesh, [{}, {}]>}
 // CHECK: %[[SUM:.*]] = nd.reduce sum %{{.*}} dims = [0] : tensor<4xf32> -> tensor<f32>
 // CHECK: %[[LOSS:.*]] = nd.all_reduce sum %[[SUM]] over @mesh ["dp"]
-// CHECK-SAME: names = ["result 0 of 'nd.reduce'"]
+// CHECK-SAME: names = ["loss"]
 // CHECK-SAME: reason = "'nd.reduce' combines elements that lie on ranks along dp"
 // CHECK: %[[VALID:.*]] = nd.reduce sum %{{.*}} dims = [0] : tensor<4xf32> -> tensor<f32>
 // CHECK: %[[COUNT:.*]] = nd.all_reduce sum %[[VALID]]
@@ -18,7 +18,7 @@
 // CHECK: nd.softmax_cross_entropy_grad
 // CHECK: %[[DB:.*]] = nd.reduce sum
 // CHECK: %[[DW:.*]] = nd.dot_general
-// CHECK: %[[G:.*]]:2 = nd.all_reduce sum %[[DB]], %[[DW]] over @mesh ["dp"] instance = {{.*}} names = ["gradient of weight 'b'", "gradient of weight 'w'"]
+// CHECK: %[[G:.*]]:2 = nd.all_reduce sum %[[DB]], %[[DW]] over @mesh ["dp"] instance = {{.*}} names = ["gradient of b", "gradient of w"]
 // CHECK-SAME: reason = "'nd.reduce' combines elements that lie on ranks along dp; 'nd.dot_general' combines elements that lie on ranks along dp"
 // CHECK: arith.mulf %[[G]]#1, %[[G]]#1
 // CHECK: math.sqrt

@@ -79,6 +79,8 @@ bool growDims(llvm::SmallVectorImpl<AxisList> &current, llvm::ArrayRef<AxisList>
 struct UnreducedTransfer {
   /// Operands that have to be reduced first. When there are any, the rest says nothing.
   llvm::SmallVector<unsigned> mustReduce;
+  /// The results would be partial, but something that is added to them is whole.
+  bool addendIsWhole = false;
   /// Axes over which every result is unreduced.
   AxisList unreduced;
   ReductionKind kind{};

@@ -29,27 +29,26 @@ ShardingRule TakeOp::getShardingRule() {
   return rule.build();
 }
 
-/// Dimensions of the indices are summed over. With an initial value they need replication instead: every rank would add
-/// it.
+/// Dimensions of the indices are summed over. Row r of the initial value is row r of the result, but the updates that
+/// go there lie anywhere.
 ShardingRule ScatterAddOp::getShardingRule() {
   Rule rule(*this);
   int64_t indexRank = rankOf(getIndices());
-  FactorKind summed = getInit() ? FactorKind::NeedReplication : FactorKind::Reduction;
   for (int64_t dim : llvm::seq(indexRank))
-    rule.share(summed, {Rule::operand(0, dim), Rule::operand(1, dim)});
+    rule.sum({Rule::operand(0, dim), Rule::operand(1, dim)});
+  SmallVector<Rule::Dim> rows = {Rule::result(0, 0)};
+  if (getInit())
+    rows.push_back(Rule::operand(2, 0));
+  rule.share(FactorKind::NeedReplication, rows);
   for (int64_t dim : llvm::seq<int64_t>(1, rankOf(getResult()))) {
     SmallVector<Rule::Dim> dims = {Rule::operand(1, indexRank + dim - 1), Rule::result(0, dim)};
     if (getInit())
       dims.push_back(Rule::operand(2, dim));
     rule.pass(dims);
   }
-  if (getInit()) {
-    // Row r of the initial value is row r of the result, but the updates that go there lie anywhere.
-    rule.share(FactorKind::NeedReplication, {Rule::operand(2, 0), Rule::result(0, 0)});
-    rule.linear({1, 2});
-  } else {
-    rule.linear({1});
-  }
+  rule.linear({1});
+  if (getInit())
+    rule.addend(2);
   return rule.build();
 }
 

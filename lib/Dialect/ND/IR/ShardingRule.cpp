@@ -56,6 +56,11 @@ std::string ShardingRule::str() const {
         ", ");
     os << '}';
   }
+  if (!addends.empty()) {
+    os << " addends={";
+    llvm::interleaveComma(addends, os);
+    os << '}';
+  }
   return text;
 }
 

@@ -38,6 +38,8 @@ public:
 
   /// The operation is jointly linear in these operands.
   void linear(llvm::ArrayRef<unsigned> operands) { rule.linear.emplace_back(operands.begin(), operands.end()); }
+  /// The operand is added to the result.
+  void addend(unsigned operand) { rule.addends.push_back(operand); }
 
   ShardingRule build();
 

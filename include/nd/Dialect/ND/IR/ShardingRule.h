@@ -33,7 +33,8 @@ struct Factor {
 };
 
 /// One rule per operation: each dimension of each operand and result is a product of factors, major to minor.
-/// Invariant: the sizes of a dimension's factors multiply to its extent; a dimension that a reshape adds or drops (of size 1) has none.
+/// Invariant: the sizes of a dimension's factors multiply to its extent; a dimension that a reshape adds or drops (of
+/// size 1) has none.
 struct ShardingRule {
   using DimFactors = llvm::SmallVector<int64_t, 2>;    ///< indices into `factors`
   using TensorFactors = llvm::SmallVector<DimFactors>; ///< one entry per dimension
@@ -43,6 +44,9 @@ struct ShardingRule {
   /// Sets of operands in which the operation is jointly linear: when exactly the operands of one set are partial sums
   /// over the same axes, so is every result. In any other case an operand has to be reduced first.
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
+  /// Operands that are added to the result, in no set of `linear`: they have to be partial exactly where the result is,
+  /// or every rank would add them.
+  llvm::SmallVector<unsigned, 1> addends;
 
   /// `([i0, i1], [i1]) -> ([i0]) {i0=8, i1=4} reduction={i1:sum}`, for tests and messages.
   std::string str() const;

@@ -1,0 +1,43 @@
+// RUN: nd-opt %s -nd-verify-sharding -nd-partition -nd-verify-sharding -split-input-file | FileCheck %s
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
+
+// CHECK-LABEL: func.func @collectives
+// CHECK-SAME: tensor<2x8xf32> {nd.global_shape = array<i64: 4, 8>, nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>}
+// CHECK-SAME: -> (tensor<4x8xf32> {nd.global_shape = array<i64: 4, 8>, nd.sharding = #nd.sharding<@mesh, [{}, {}]>},
+// CHECK-SAME: tensor<8xf32> {nd.global_shape = array<i64: 8>, nd.sharding = #nd.sharding<@mesh, [{}]>},
+// CHECK-SAME: tensor<4xf32> {nd.global_shape = array<i64: 8>, nd.sharding = #nd.sharding<@mesh, [{"dp"}]>})
+func.func @collectives(%x: tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>})
+    -> (tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>, tensor<8xf32, #nd.sharding<@mesh, [{}]>>, tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>) {
+  // CHECK: %[[G:.*]] = nd.all_gather %{{.*}} over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "whole" : tensor<2x8xf32> -> tensor<4x8xf32>
+  %0 = nd.reshard %x instance = 5 name = "x" reason = "whole" : tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> -> tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>
+  // CHECK: %[[S:.*]] = nd.reduce sum %{{.*}} dims = [0] : tensor<2x8xf32> -> tensor<8xf32>
+  %1 = nd.reduce sum %x dims = [0] : tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> -> tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>>
+  // CHECK: %[[C:.*]] = arith.constant dense<2.000000e+00> : tensor<f32>
+  %c = arith.constant dense<2.0> : tensor<f32, #nd.sharding<@mesh, []>>
+  // CHECK: %[[B:.*]] = nd.broadcast %[[C]] dims = [] : tensor<f32> -> tensor<8xf32>
+  // CHECK: %[[P:.*]] = arith.mulf %[[S]], %[[B]] : tensor<8xf32>
+  %2 = nd.scale %1, %c : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>>, tensor<f32, #nd.sharding<@mesh, []>>
+  // CHECK: %[[R:.*]] = nd.all_reduce sum %[[P]] over @mesh ["dp"] instance = 2 names = ["s"] reason = "sum" : tensor<8xf32>
+  %3 = nd.reshard %2 instance = 6 name = "s" reason = "sum" : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>> -> tensor<8xf32, #nd.sharding<@mesh, [{}]>>
+  // CHECK: %[[RS:.*]] = nd.reduce_scatter sum %[[S]] over @mesh ["dp"] dim = 0 instance = 3 name = "r" reason = "shard" : tensor<8xf32> -> tensor<4xf32>
+  %4 = nd.reshard %1 instance = 7 name = "r" reason = "shard" : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>> -> tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>
+  // CHECK: return %[[G]], %[[R]], %[[RS]]
+  return %0, %3, %4 : tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>, tensor<8xf32, #nd.sharding<@mesh, [{}]>>, tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+
+// Constants that repeat themselves along the sharded dimension, and iota along another one.
+// CHECK-LABEL: func.func @local_constants
+func.func @local_constants() -> (tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4xf32, #nd.sharding<@mesh, [{"dp"}]>>) {
+  // CHECK: arith.constant dense<{{\[}}[1, 2], [1, 2]]> : tensor<2x2xi64>
+  %0 = arith.constant dense<[[1, 2], [1, 2], [1, 2], [1, 2]]> : tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>
+  // CHECK: nd.iota dim = 1 : tensor<2x2xi64>
+  %1 = nd.iota dim = 1 : tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>
+  // CHECK: arith.constant dense<3.000000e+00> : tensor<2xf32>
+  %2 = arith.constant dense<3.0> : tensor<4xf32, #nd.sharding<@mesh, [{"dp"}]>>
+  return %0, %1, %2 : tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4xf32, #nd.sharding<@mesh, [{"dp"}]>>
+}
