@@ -138,7 +138,7 @@ struct CombineCollectives : nd::impl::CombineCollectivesBase<CombineCollectives>
 
   void runOnOperation() override {
     if (bucketBytes < 1) {
-      getOperation().emitError() << "nd-combine-collectives: bucket-bytes=" << bucketBytes
+      getOperation().emitError() << "nd-combine-collectives: bucket-bytes=" << bucketBytes.getValue()
                                  << ", but a collective has at "
                                  << "least 1 byte";
       return signalPassFailure();

@@ -96,17 +96,8 @@ LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
       return failure();
 
   FactorAxes axes;
-  AxisList used;
-  for (const std::optional<Witness> &witness : witnesses) {
+  for (const std::optional<Witness> &witness : witnesses)
     axes.push_back(witness ? witness->axes : AxisList());
-    for (unsigned axis : axes.back()) {
-      if (llvm::is_contained(used, axis))
-        return op->emitError() << "'" << op->getName() << "' has two independent dimensions sharded over "
-                               << mesh.str({axis}) << ", so no rank holds the elements that belong together";
-      used.push_back(axis);
-    }
-  }
-
   SmallVector<const TensorSharding *> states =
       llvm::map_to_vector(operands, [](const TensorSharding &s) { return &s; });
   UnreducedTransfer transfer = transferUnreduced(*rule, axes, states);
