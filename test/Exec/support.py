@@ -40,7 +40,7 @@ class Program:
     def call(self, inputs: dict[str, torch.Tensor], *options) -> dict[str, torch.Tensor]:
         """Runs the program once: arguments by name, results by name."""
         given, results = self.folder / "in.safetensors", self.folder / "out.safetensors"
-        save_file({name: value.contiguous() for name, value in inputs.items()}, given)
+        save_file({name: value.clone().contiguous() for name, value in inputs.items()}, given)  # none may share memory
         run("nd-run", self.folder / "prog", "--call", given, "-o", results, *options)
         return load_file(results)
 

@@ -42,6 +42,17 @@ static int fail(const Twine &message) {
   return EXIT_FAILURE;
 }
 
+/// The names of the dialects' operations, a line each: tests check that they know them all.
+static int listOperations(const DialectRegistry &registry) {
+  MLIRContext context(registry);
+  for (StringRef dialect : {"nd", "onnx", "rt"})
+    context.getOrLoadDialect(dialect);
+  for (RegisteredOperationName name : context.getRegisteredOperations())
+    if (llvm::is_contained({"nd", "onnx", "rt"}, name.getDialectNamespace()))
+      llvm::outs() << name.getStringRef() << "\n";
+  return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM initialized(argc, argv);
   nd::hideLibraryOptions();
@@ -49,10 +60,13 @@ int main(int argc, char **argv) {
   nd::registerDialects(registry);
   nd::registerPasses();
   nd::StepOptionsCL stepOptions;
+  llvm::cl::opt<bool> listed("list-operations", llvm::cl::desc("Print the names of nd's operations and stop"));
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "nd-opt: builds and shards the training step of a model, or runs the passes that are named\n",
       registry);
 
+  if (listed)
+    return listOperations(registry);
   shortenDiagnostics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (stepOptions.anyGiven()) {

@@ -115,8 +115,16 @@ Value NodeEmitter::emitElementwise(const Node *node, ArrayRef<Value> operands) {
     return b.log1p(operands[0]);
   if (node->type.isF32() && isa<math::ExpM1Op>(op))
     return b.expm1(operands[0]);
+  if (isa<math::IPowIOp>(op))
+    return b.power(operands[0], operands[1]);
+  // The processor traps on a zero divisor, which lanes behind the end of a row have.
+  SmallVector<Value> safe(operands);
+  if (isa<arith::DivSIOp, arith::RemSIOp>(op)) {
+    Value zero = b.integer(safe[1].getType(), 0), one = b.integer(safe[1].getType(), 1);
+    safe[1] = b.select(b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, safe[1], zero), one, safe[1]);
+  }
   OperationState state(b.getLoc(), op->getName());
-  state.addOperands(operands);
+  state.addOperands(safe);
   state.addAttributes(op->getAttrs());
   state.addTypes(laneType(node->type, node->onColumn ? lanes : 1));
   if (isa<FloatType>(node->type) && isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp>(op))

@@ -13,6 +13,7 @@
 #include "VectorMath.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -79,6 +80,19 @@ Value LaneBuilder::polynomial(Value x, ArrayRef<double> coefficients) {
   for (double coefficient : coefficients.drop_front())
     result = fma(result, x, number(x.getType(), coefficient));
   return result;
+}
+
+Value LaneBuilder::power(Value base, Value exponent) {
+  Value one = integer(base.getType(), 1), zero = integer(base.getType(), 0);
+  auto bits = create<scf::ForOp>(i64(0), i64(getElementTypeOrSelf(base.getType()).getIntOrFloatBitWidth()), i64(1),
+                                 ValueRange{one, base, exponent});
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(bits.getBody());
+  Value result = bits.getRegionIterArgs()[0], square = bits.getRegionIterArgs()[1], rest = bits.getRegionIterArgs()[2];
+  Value odd = create<arith::CmpIOp>(arith::CmpIPredicate::ne, create<arith::AndIOp>(rest, one), zero);
+  result = select(odd, create<arith::MulIOp>(result, square), result);
+  create<scf::YieldOp>(ValueRange{result, create<arith::MulIOp>(square, square), create<arith::ShRUIOp>(rest, one)});
+  return bits.getResult(0);
 }
 
 /// exp(g) 2^(n - 1), doubled, where x = n ln 2 + g: the exponent n = 128 of the largest results needs no case of its

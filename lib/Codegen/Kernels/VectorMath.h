@@ -43,6 +43,9 @@ public:
   /// Coefficients from the highest power down.
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> coefficients);
 
+  /// Integers: base to a power that is not negative, by repeated squaring.
+  mlir::Value power(mlir::Value base, mlir::Value exponent);
+
   // f32 only. NaN yields NaN; errors below 2 ulp unless said. exp is 0 below -86.6 and infinite where it overflows.
   mlir::Value exp(mlir::Value x);
   mlir::Value log(mlir::Value x);

@@ -47,6 +47,7 @@ INTEGER = {
 
 def cases():
     r = Random("elementwise")
+    yield from scale(r)
     for shape in SHAPES:
         ty = t(*shape)
         for name, function in BINARY.items():
@@ -95,6 +96,17 @@ def cases():
                 lambda x, y, f=function: f(x, y),
             )
         yield from integers(r, shape)
+
+
+def scale(r):
+    for shape in SHAPES:
+        yield Case(
+            "nd.scale",
+            {"x": r.f(*shape), "f": r.f()},
+            f"%r0 = nd.scale %x, %f : {t(*shape)}, {t()}",
+            [t(*shape)],
+            lambda x, f: x * f,
+        )
 
 
 def torch_pow(x, y):

@@ -17,7 +17,9 @@ columns = os.environ.get("TOY_COLUMNS", "6")
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 environment = dict(os.environ, TOY_RANKS=ranks, **({"TOY_TOKENS": "1"} if tokens else {}))
-manifest = json.loads(subprocess.run([executable, "--manifest"], env=environment, capture_output=True, check=True).stdout)
+manifest = json.loads(
+    subprocess.run([executable, "--manifest"], env=environment, capture_output=True, check=True).stdout
+)
 with open(os.path.join(folder, "rank0"), "w") as file:
     assignments = f"TOY_RANKS={ranks} TOY_COLUMNS={columns} " + ("TOY_TOKENS=1 " if tokens else "")
     # A name of its own, by which a test can look for processes that were left behind.
