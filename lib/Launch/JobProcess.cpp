@@ -24,7 +24,7 @@ double nd::launch::monotonicMilliseconds() {
 
 std::string nd::launch::describeEnd(int state) {
   if (WIFSIGNALED(state))
-    return std::string("was killed by ") + strsignal(WTERMSIG(state));
+    return "was killed by signal " + std::to_string(WTERMSIG(state)) + " (" + strsignal(WTERMSIG(state)) + ")";
   return "ended with code " + std::to_string(WEXITSTATUS(state));
 }
 

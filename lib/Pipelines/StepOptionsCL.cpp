@@ -98,6 +98,8 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.seed = options->seed;
   result.forwardOnly = options->forwardOnly;
   result.keepGradients = options->keepGradients;
+  if (options->shard.getNumOccurrences() && options->shard.empty())
+    return llvm::createStringError("--shard names no axis; write a mesh such as --shard=dp4, or leave it out");
   result.shard = options->shard;
   result.ranks = options->ranks;
   if (result.forwardOnly && options->train)

@@ -89,7 +89,8 @@ FailureOr<StepLoss> buildCausalLoss(func::FuncOp function, Value logits) {
   Value sum = reduceSumAll(builder, loc, entropy.getLosses());
   Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flatLabels,
                                       intSplatLike(builder, loc, flatLabels, ignoreIndex));
-  Value ones = arith::ExtUIOp::create(builder, loc, flatLabels.getType(), valid);
+  // Four bytes cross the links, and count two billion tokens.
+  Value ones = arith::ExtUIOp::create(builder, loc, RankedTensorType::get({rows}, builder.getI32Type()), valid);
   return StepLoss{sum, reduceSumAll(builder, loc, ones)};
 }
 

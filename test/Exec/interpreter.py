@@ -244,6 +244,11 @@ def number(text, dtype):
     return float(text) if dtype.is_floating_point else int(text, 0)
 
 
+@rule("nd.scale")
+def scale(op, x, factor):
+    return x * factor
+
+
 @rule("nd.broadcast")
 def broadcast(op, x):
     shape, dims = op.shape(), op.ints("dims")

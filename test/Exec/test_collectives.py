@@ -20,8 +20,9 @@ class Function:
 
     @staticmethod
     def attributes(kind, name, width):
-        sharding = '#nd.sharding<@mesh, [{"dp"}, {"tp"}, {}]>'
-        return f'{{nd.kind = "{kind}", nd.name = "{name}", nd.sharding = {sharding}, nd.global_shape = array<i64: 2, 3, {width}>}}'
+        sharding = 'nd.sharding = #nd.sharding<@mesh, [{"dp"}, {"tp"}, {}]>'
+        shape = f"nd.global_shape = array<i64: 2, 3, {width}>"
+        return f'{{nd.kind = "{kind}", nd.name = "{name}", {sharding}, {shape}}}'
 
     def add(self, value, operation, width, expected):
         """`operation(x, input type, result type)` is the text of one collective."""

@@ -98,6 +98,16 @@ def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp
         tensors_close(f"weight {parameter}", ours.weights[parameter], expected, double.weights[parameter], bound)
 
 
+@pytest.mark.parametrize("ranks", [1, 3, 8])
+def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(ranks, imported, tokens, tmp_path):
+    """Over all ranks, 2 (n - 1) X for X = 4 bytes a parameter; the token count and the loss are 4 bytes each."""
+    ours = nd_run(imported("llama")[1], tokens[0], Settings(steps=2), tmp_path, f"dp{ranks}")
+    parameters = sum(w.numel() for w in ours.weights.values())
+    gradients, scalars = 2 * (ranks - 1) * 4 * parameters, 2 * (ranks - 1) * 4 * 2
+    expected = {"dp": {"all_reduce": gradients}, "scalar": {"all_reduce": scalars}} if ranks > 1 else {}
+    assert ours.sent == [expected] * 2
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_saved_folder_loads_in_transformers(name, imported, tokens, tmp_path):
     """transformers' logits from the saved folder equal those of a model that was given the saved weights by hand."""

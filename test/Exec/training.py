@@ -40,6 +40,7 @@ class Outcome:
     norms: list[float]
     gradients: dict[str, torch.Tensor]  # of step 1, before clipping
     weights: dict[str, torch.Tensor]  # after the last step
+    sent: list[dict] = dataclasses.field(default_factory=list)  # nd: bytes by group and collective, each step
 
 
 def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32) -> Outcome:
@@ -90,7 +91,8 @@ def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder
     for file in sorted((folder / "saved").glob("*.safetensors")):
         weights |= load_file(file)
     gradients = load_file(folder / "gradients" / "gradients.safetensors")
-    return Outcome([r["loss"] for r in rows], [r["grad_norm"] for r in rows], gradients, weights)
+    losses, norms, sent = ([row[key] for row in rows] for key in ("loss", "grad_norm", "sent"))
+    return Outcome(losses, norms, gradients, weights, sent)
 
 
 def zero_slices(name, model_type):
