@@ -32,11 +32,32 @@ Error nd::launch::makeError(const Twine &message) {
   return createStringError(std::make_error_code(std::errc::invalid_argument), message);
 }
 
+Expected<json::Value> nd::launch::parseJson(StringRef text) {
+  constexpr int deepest = 100;
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString) {
+      i += c == '\\';
+      inString = c != '"';
+    } else if (c == '"') {
+      inString = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > deepest)
+        return makeError("it is nested more than " + Twine(deepest) + " deep");
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return json::parse(text);
+}
+
 Expected<json::Object> nd::launch::readJsonObject(StringRef path) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
   if (!buffer)
     return makeError("cannot read " + path + ": " + buffer.getError().message());
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = parseJson((*buffer)->getBuffer());
   if (!value)
     return makeError(path + " is not JSON: " + toString(value.takeError()));
   json::Object *object = value->getAsObject();

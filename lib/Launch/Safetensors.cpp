@@ -133,7 +133,7 @@ Expected<SafetensorsFile> nd::launch::readSafetensors(StringRef path) {
   std::string header(headerBytes, '\0');
   if (pread(descriptor.get(), header.data(), headerBytes, 8) != static_cast<ssize_t>(headerBytes))
     return damaged(path, "its header cannot be read");
-  Expected<json::Value> value = json::parse(header);
+  Expected<json::Value> value = parseJson(header);
   if (!value)
     return damaged(path, "its header is not JSON (" + toString(value.takeError()) + ")");
   const json::Object *object = value->getAsObject();

@@ -65,6 +65,9 @@ llvm::Expected<int32_t> parseDtype(llvm::StringRef name);
 /// An error that says `message`; the launcher prints it and exits with 1.
 llvm::Error makeError(const llvm::Twine &message);
 
+/// Parses JSON that may be damaged: what is nested so deep that the parser's recursion would not end well is refused.
+llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text);
+
 /// The contents of a whole JSON file, which must be an object.
 llvm::Expected<llvm::json::Object> readJsonObject(llvm::StringRef path);
 

@@ -12,6 +12,7 @@ using namespace nd::rt;
 void nd_rt_launch(nd_rank *rank, const nd_kernel *kernels, const nd_launch_desc *desc, void *const *args) {
   if (!rank->proceed())
     return;
+  ProfileScope scope(*rank, Profile::Kernel, desc->kernel, desc->location);
   nd_kernel kernel = kernels[desc->kernel];
   if (desc->extent <= desc->grain) {
     kernel(args, 0, desc->extent, rank->scratch(0));
@@ -42,14 +43,17 @@ template <typename Function> void forBytes(nd_rank &rank, int64_t bytes, Functio
 void nd_rt_copy(nd_rank *rank, void *dst, const void *src, int64_t bytes) {
   if (!rank->proceed() || dst == src)
     return;
+  ProfileScope scope(*rank, Profile::Copy, 0, "copy");
   forBytes(*rank, bytes, [&](Range range) {
     memcpy(static_cast<char *>(dst) + range.lo, static_cast<const char *>(src) + range.lo, range.hi - range.lo);
   });
 }
 
 void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes) {
-  if (rank->proceed())
-    forBytes(*rank, bytes, [&](Range range) { memset(static_cast<char *>(dst) + range.lo, 0, range.hi - range.lo); });
+  if (!rank->proceed())
+    return;
+  ProfileScope scope(*rank, Profile::Copy, 1, "fill with zeros");
+  forBytes(*rank, bytes, [&](Range range) { memset(static_cast<char *>(dst) + range.lo, 0, range.hi - range.lo); });
 }
 
 void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst) {
@@ -64,6 +68,8 @@ void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const
 }
 
 void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc) {
-  if (rank->proceed() && rank->transport)
-    rank->transport->wait(*rank, *desc);
+  if (!rank->proceed() || !rank->transport)
+    return;
+  ProfileScope scope(*rank, Profile::Collective, desc->id, desc->name);
+  rank->transport->wait(*rank, *desc);
 }

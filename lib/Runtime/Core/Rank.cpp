@@ -194,6 +194,7 @@ bool openRank(nd_rank &rank, const nd_options &options, std::string &error) {
   rank.ranks = options.ranks;
   rank.totalSteps = options.total_steps;
   rank.status = &rank.ownStatus;
+  rank.profile.reset(Profile::create());
   if (!detectCpuLevel(rank.cpuLevel)) {
     error = "this CPU lacks AVX2, FMA or BMI2, which the compiled kernels need";
     return false;
@@ -277,7 +278,11 @@ int64_t nd_sent_bytes(nd_rank *rank, nd_sent *entries, int64_t capacity) {
 
 const char *nd_error(const nd_rank *rank) { return rank->error; }
 
-void nd_close(nd_rank *rank) { delete rank; }
+void nd_close(nd_rank *rank) {
+  if (rank->profile && rank->rank == 0)
+    rank->profile->print(rank->stepsDone);
+  delete rank;
+}
 
 void nd_rt_phase(nd_rank *rank, int32_t phase) {
   rank->proceed();

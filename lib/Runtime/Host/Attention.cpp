@@ -242,13 +242,17 @@ void forHeads(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_a
 } // namespace
 
 void nd_rt_attention(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_args *args) {
-  if (rank->proceed())
-    forHeads(rank, desc, args, desc->heads,
-             [](AttentionWorker &worker, int64_t batch, int64_t head) { return worker.forwardHead(batch, head); });
+  if (!rank->proceed())
+    return;
+  ProfileScope scope(*rank, Profile::Attention, desc->id, desc->location);
+  forHeads(rank, desc, args, desc->heads,
+           [](AttentionWorker &worker, int64_t batch, int64_t head) { return worker.forwardHead(batch, head); });
 }
 
 void nd_rt_attention_grad(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_args *args) {
-  if (rank->proceed())
-    forHeads(rank, desc, args, desc->kv_heads,
-             [](AttentionWorker &worker, int64_t batch, int64_t head) { return worker.backwardGroup(batch, head); });
+  if (!rank->proceed())
+    return;
+  ProfileScope scope(*rank, Profile::AttentionGrad, desc->id, desc->location);
+  forHeads(rank, desc, args, desc->kv_heads,
+           [](AttentionWorker &worker, int64_t batch, int64_t head) { return worker.backwardGroup(batch, head); });
 }

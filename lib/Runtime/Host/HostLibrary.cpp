@@ -28,6 +28,7 @@ std::unique_ptr<Library> nd::rt::openLibrary(const nd_program &program, int thre
 void nd_rt_gemm(nd_rank *rank, const nd_gemm_desc *desc, const void *a, const void *b, const void *bias, void *c) {
   if (!rank->proceed())
     return;
+  ProfileScope scope(*rank, Profile::Product, desc->id, desc->location);
   const GemmTable &table = static_cast<HostLibrary &>(*rank->library).gemms;
   std::atomic<bool> good{true};
   auto part = [&](int thread, int) {

@@ -3,6 +3,7 @@
 tensors.py write FILE NAME:TYPE:D0xD1=START ...   values START, START + 1, ... (TYPE: F32, F16, I64)
 tensors.py print FILE NAME                        its shape and values
 tensors.py header FILE JSON BYTES                 a file of that header, then BYTES zeros
+tensors.py nested FILE DEPTH                      a file whose header is that many opening brackets
 """
 
 import json
@@ -45,6 +46,7 @@ elif sys.argv[1] == "print":
     for wanted in sys.argv[3:]:
         read(sys.argv[2], wanted)
 else:
+    nested = sys.argv[1] == "nested"
+    text = b"[" * int(sys.argv[3]) if nested else sys.argv[3].encode()
     with open(sys.argv[2], "wb") as file:
-        text = sys.argv[3].encode()
-        file.write(struct.pack("<Q", len(text)) + text + bytes(int(sys.argv[4])))
+        file.write(struct.pack("<Q", len(text)) + text + bytes(0 if nested else int(sys.argv[4])))

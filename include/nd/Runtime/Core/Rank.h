@@ -10,6 +10,7 @@
 #include "nd/Runtime/Core/ABI.h"
 #include "nd/Runtime/Core/Dtype.h"
 #include "nd/Runtime/Core/Library.h"
+#include "nd/Runtime/Core/Profile.h"
 #include "nd/Runtime/Core/SharedMemory.h"
 #include "nd/Runtime/Core/ThreadPool.h"
 #include <atomic>
@@ -45,6 +46,8 @@ struct nd_rank {
   double phaseMilliseconds[4] = {0, 0, 0, 0};
   double phaseStart = 0;
 
+  std::unique_ptr<nd::rt::Profile> profile; ///< null: not wanted
+
   bool failed = false;
   char error[2048] = "";
 
@@ -69,6 +72,28 @@ struct nd_rank {
 namespace nd::rt {
 
 double nowMilliseconds();
+
+/// Times an operation from here to the end of the scope, where that is wanted.
+class ProfileScope {
+public:
+  ProfileScope(nd_rank &rank, Profile::Kind kind, int32_t index, const char *location)
+      : profile(rank.profile.get()), kind(kind), index(index), location(location),
+        start(profile ? nowMilliseconds() : 0) {}
+  ~ProfileScope() {
+    if (profile)
+      profile->add(kind, index, location, nowMilliseconds() - start);
+  }
+  ProfileScope(const ProfileScope &) = delete;
+  ProfileScope &operator=(const ProfileScope &) = delete;
+
+private:
+  Profile *profile;
+  Profile::Kind kind;
+  int32_t index;
+  const char *location;
+  double start;
+};
+
 int64_t numElements(const nd_tensor_desc &desc);
 
 /// The kernel level of this machine. False when it has not even the lowest.
