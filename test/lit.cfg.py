@@ -8,7 +8,7 @@ from lit.llvm import llvm_config
 config.name = "nd"
 config.test_format = lit.formats.ShTest(not llvm_config.use_lit_shell)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs"]
+config.excludes = ["Inputs", "Unit"]  # what tests read, and GoogleTest's
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nd_obj_root, "test")
 llvm_config.use_default_substitutions()

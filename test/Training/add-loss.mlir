@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[LOGITS:.*]]: tensor<2x3x7xf32>
 // CHECK-SAME: %[[LABELS:.*]]: tensor<2x3xi64> {nd.bound = 7 : i64, nd.kind = "input", nd.name = "labels"}
-// CHECK-SAME: -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"})
+// CHECK-SAME: -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i32> {nd.kind = "loss_count"})
 module attributes {nd.model = {ignore_index = -1 : i64}} {
   func.func @forward(%x: tensor<2x3x7xf32> {nd.kind = "weight", nd.name = "w"}) -> (tensor<2x3x7xf32> {nd.kind = "logits"}) {
     // CHECK: %[[ROWS:.*]] = nd.reshape %[[LOGITS]] : tensor<2x3x7xf32> -> tensor<6x7xf32>
