@@ -15,7 +15,7 @@ nd-data /usr/share/common-licenses/* --tokenizer bytes -o "$work/tokens.bin"
 for model in gpt2 llama; do
   nd_say "$model: export from transformers (random weights)"
   [[ -e $work/$model/model.onnx ]] || nd-export hf "examples/$model.json" --random-init 0 -o "$work/$model"
-  common=("$work/$model/model.onnx" --batch=16 --seq=64 --data "$work/tokens.bin" --steps 40 --lr 1e-3)
+  common=("$work/$model/model.onnx" --batch=16 --seq=64 --data "$work/tokens.bin" --steps 40 --lr 1e-3 --warmup 10)
   for ranks in 8 1; do
     nd_say "$model: train on $ranks rank(s)"
     rm -rf "$work/$model-dp$ranks"
