@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Match.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "nd/Import/ONNX/Passes.h"
 
@@ -22,6 +23,11 @@ struct NDRecoverCompositesPass : nd::onnx::impl::NDRecoverCompositesBase<NDRecov
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
+    populateAttentionPatterns(patterns);
+    populateCrossEntropyPatterns(patterns);
+    populateMaskPatterns(patterns);
+    populateRmsNormPatterns(patterns);
+    populateRopePatterns(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
