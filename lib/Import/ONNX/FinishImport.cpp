@@ -30,7 +30,7 @@ void dropUnusedWeights(func::FuncOp function) {
   }
   if (named.empty())
     return;
-  InFlightDiagnostic warning = function.emitWarning();
+  InFlightDiagnostic warning = emitWarning(function.getLoc());
   warning << named.size() << (named.size() == 1 ? " parameter is" : " parameters are")
           << " not used by the graph and left out: ";
   llvm::interleaveComma(ArrayRef(named).take_front(5), warning);
@@ -96,7 +96,7 @@ private:
         continue;
       auto type = cast<RankedTensorType>(function.getResultTypes()[i]);
       if (type.getRank() == 0)
-        return function.emitError() << "its logits have no dimension of classes; export the model again";
+        return emitError(function.getLoc()) << "its logits have no dimension of classes; export the model again";
       if (module->hasAttr(names::kModel) && !names::moduleInt(module, names::kModel, "vocab_size"))
         names::setModuleEntry(module, names::kModel, "vocab_size",
                               Builder(module).getI64IntegerAttr(type.getShape().back()));

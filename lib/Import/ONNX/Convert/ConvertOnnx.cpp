@@ -52,7 +52,7 @@ public:
     for (Type type : source.getArgumentTypes()) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       if (!tensor || !tensor.hasStaticShape())
-        return source.emitError() << "an argument of type " << type
+        return emitError(source.getLoc()) << "an argument of type " << type
                                   << " has no static shape; bind sizes with --batch and --seq";
       types.push_back(tensor.clone(computeType(tensor.getElementType())));
     }
@@ -73,7 +73,7 @@ public:
       else if (isa<func::ReturnOp>(op))
         converted = convertReturn(op, result, builder);
       else
-        converted = op.emitError() << "is not an operation of a verbatim model";
+        converted = emitError(op.getLoc()) << "'" << op.getName() << "' is not an operation of a verbatim model";
       if (failed(converted)) {
         result.erase();
         return failure();
@@ -152,7 +152,7 @@ private:
     for (Value operand : op.getOperands()) {
       Value value = values.find(operand)->second.tensor;
       if (!value)
-        return op.emitError() << "a sequence of tensors is a result; return its tensors";
+        return emitError(op.getLoc()) << "a sequence of tensors is a result; return its tensors";
       results.push_back(value);
     }
     func::ReturnOp::create(builder, op.getLoc(), results);

@@ -23,6 +23,11 @@ struct NDRecoverCompositesPass : nd::onnx::impl::NDRecoverCompositesBase<NDRecov
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
+    // Composites show behind reshapes of reshapes and the like, which canonicalization removes on the way.
+    for (Dialect *dialect : getContext().getLoadedDialects())
+      dialect->getCanonicalizationPatterns(patterns);
+    for (RegisteredOperationName name : getContext().getRegisteredOperations())
+      name.getCanonicalizationPatterns(patterns, &getContext());
     populateAttentionPatterns(patterns);
     populateCrossEntropyPatterns(patterns);
     populateMaskPatterns(patterns);
