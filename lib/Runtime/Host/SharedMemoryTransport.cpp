@@ -33,7 +33,9 @@ public:
         pending(program.num_collectives) {
     cpu_set_t set;
     bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
-    spins = known && ranks <= CPU_COUNT(&set) ? spinPauses : 0;
+    bool ownCores = known && ranks <= CPU_COUNT(&set);
+    spins = ownCores ? spinPauses : 0;
+    chunkBytes = ownCores ? cachedChunkBytes : slotBytes;
   }
 
   bool open(std::string &error);
@@ -103,6 +105,7 @@ private:
   SharedMemoryLayout layout;
   char *memory;
   int self, spins = 0;
+  int64_t chunkBytes;
   std::vector<std::unique_ptr<Group>> groups;
   std::vector<Pending> pending; ///< by the collective's id
   SlotUse uses[2];
@@ -154,7 +157,7 @@ bool SharedMemoryTransport::open(std::string &error) {
       error = what + dtypeName(desc.dtype) + " cannot be reduced between ranks";
     else if (desc.kind == ND_REDUCE_SCATTER && desc.count % size != 0)
       error = what + std::to_string(desc.count) + " elements do not divide by " + std::to_string(size) + " ranks";
-    else if (desc.kind == ND_REDUCE_SCATTER && size * 8 > slotBytes)
+    else if (desc.kind == ND_REDUCE_SCATTER && size * 8 > chunkBytes)
       error = what + "too many ranks for the shared memory's slots";
     if (!error.empty())
       return false;
@@ -358,7 +361,7 @@ void SharedMemoryTransport::wait(nd_rank &rank, const nd_collective_desc &desc) 
             group,
             bytes,
             scatter ? desc.count / size : desc.count,
-            slotBytes / bytes / (scatter ? size : 1),
+            chunkBytes / bytes / (scatter ? size : 1),
             group.chunks};
   int64_t chunks = (call.total + call.chunk - 1) / call.chunk;
   rank.status->collective.store(desc.id, std::memory_order_relaxed);

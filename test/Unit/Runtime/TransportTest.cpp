@@ -81,8 +81,8 @@ void runCollective(nd_rank &rank, const nd_collective_desc &desc, const void *sr
 
 float element(int rank, int64_t i) { return std::sin(static_cast<float>(rank * 7919 + i)); }
 
-/// More than two chunks, and no multiple of anything.
-constexpr int64_t large = slotBytes / 4 * 2 + 12345;
+/// More than a chunk, and no multiple of anything.
+constexpr int64_t large = slotBytes / 4 + 12345;
 
 } // namespace
 

@@ -45,7 +45,12 @@ struct alignas(64) SlotHeader {
   int64_t count;
 };
 
-inline constexpr int64_t slotBytes = 512 * 1024;
+/// Room of a staging slot. A collective is cut into chunks of at most that.
+inline constexpr int64_t slotBytes = 2 * 1024 * 1024;
+
+/// The chunk where every rank has a core: slots then stay in the caches. Otherwise a chunk fills the slot, because each
+/// one costs a few switches between the ranks.
+inline constexpr int64_t cachedChunkBytes = 512 * 1024;
 
 /// Offsets of everything in the memfd, for a job of `ranks` ranks on a mesh of `axes` axes.
 struct SharedMemoryLayout {
