@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads products from standard input, a line each: "M N K transposeA transposeB count". Runs each with oneDNN's own threads
-// (OMP_NUM_THREADS) on buffers of its own and prints the sum of count * best time in seconds: the floor of a step.
+// Reads products from standard input, a line each: "M N K transposeA transposeB count". Runs each with oneDNN's own
+// threads (OMP_NUM_THREADS) on buffers of its own and prints the sum of count * best time in seconds: the floor of a
+// step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,8 @@ int main() {
       best = std::min(best, seconds() - start);
     }
     total += best * static_cast<double>(count);
-    operations += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-                  static_cast<double>(count);
+    operations +=
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
   }
   printf("%.6f %.3e\n", total, operations);
 }

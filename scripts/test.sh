@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs, builds and runs every test: format and generated pages, lit, GoogleTest, and pytest (front end and executed
+# Installs, builds and runs every test: format and generated pages, lit, GoogleTest, and pytest (front end, and executed
 # programs). Ends with a line that counts them; fails on any failure.
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -22,5 +22,5 @@ nd_say "GoogleTest"
 ctest --test-dir "$ND_BUILD" --output-on-failure --output-junit "$results/ctest.xml"
 nd_say "pytest"
 python -m pytest -q --junitxml "$results/frontend.xml" python-frontend-export
-python -m pytest -q --junitxml "$results/exec.xml" test/Exec
+python -m pytest -q --junitxml "$results/exec.xml" test/Exec test/Import
 python scripts/count_tests.py "$results"

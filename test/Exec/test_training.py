@@ -10,7 +10,12 @@ from support import relative, run
 from training import Settings, nd_run, torch_run, zero_slices
 from transformers import AutoModelForCausalLM
 
-MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+MODELS = {
+    "gpt2": testing.tiny_gpt2,
+    "llama": testing.tiny_llama,
+    "gpt2-odd": functools.partial(testing.tiny_gpt2, odd=True),
+    "llama-odd": functools.partial(testing.tiny_llama, odd=True),
+}
 SETTINGS = {
     "adamw": Settings(),
     "sgd": Settings(optimizer="sgd", lr=0.5, momentum=0.9),

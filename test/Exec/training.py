@@ -97,6 +97,6 @@ def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder
 
 def zero_slices(name, model_type):
     """Slices of a gradient that are zero in exact arithmetic: a bias added to all keys moves no probability."""
-    if model_type == "gpt2" and re.search(r"attn\.c_attn\.bias$", name):
+    if model_type.startswith("gpt2") and re.search(r"attn\.c_attn\.bias$", name):
         return lambda g: g[g.shape[0] // 3 : 2 * g.shape[0] // 3]
     return None

@@ -8,8 +8,8 @@ import families
 import numpy as np
 import pytest
 import torch
-from support import relative, run
 from safetensors.torch import load_file, save_file
+from support import relative, run
 
 # route -> (attention, positions are an input, symbolic sizes, options)
 ROUTES = {
@@ -20,8 +20,12 @@ ROUTES = {
     "sdpa-24": ("sdpa", False, False, {"opset_version": 24}),
 }
 # Gemma 2 has no sdpa; the other families take two routes each, so that every route meets several families.
-PAIRS = [(family, route) for i, family in enumerate(families.CONFIGS) for j, route in enumerate(ROUTES)
-         if (route.startswith("eager") if family == "gemma2" else (i + j) % len(ROUTES) in (0, 2))]
+PAIRS = [
+    (family, route)
+    for i, family in enumerate(families.CONFIGS)
+    for j, route in enumerate(ROUTES)
+    if (route.startswith("eager") if family == "gemma2" else (i + j) % len(ROUTES) in (0, 2))
+]
 ARGUMENT = re.compile(r"%\w+: tensor<([\dx]*)(f32|i64)> \{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
@@ -66,9 +70,7 @@ def check(family, folder, given, expected):
 def test_plain_export(family, route, tmp_path):
     attention, positions, symbolic, options = ROUTES[route]
     positions = positions and family != "opt"
-    module = families.export(
-        families.build(family), tmp_path / "model.onnx", attention, positions, symbolic, **options
-    )
+    module = families.export(families.build(family), tmp_path / "model.onnx", attention, positions, symbolic, **options)
     values = families.inputs(positions)
     with torch.no_grad():
         expected = module(*values)
@@ -88,5 +90,7 @@ def test_clean_route(family, tmp_path):
         if not (tmp_path / name).exists():
             (tmp_path / name).symlink_to(tmp_path / "hf" / name)
     with torch.no_grad():
-        expected = model(input_ids=ids, position_ids=positions).logits if family != "opt" else model(input_ids=ids).logits
+        expected = (
+            model(input_ids=ids, position_ids=positions).logits if family != "opt" else model(input_ids=ids).logits
+        )
     check(family, tmp_path, {"input_ids": ids, "position_ids": positions}, expected)

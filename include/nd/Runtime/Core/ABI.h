@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nd-compile emits one `nd_program` per distinct rank program, a constant of the object file, and a step function that calls
-// the nd_rt_* functions below with pointers into the arena and with constant descriptors. Both targets share it. All sizes
-// are in elements unless a name says bytes. A change of any layout here raises ND_ABI_VERSION.
+// nd-compile emits one `nd_program` per distinct rank program, a constant of the object file, and a step function that
+// calls the nd_rt_* functions below with pointers into the arena and with constant descriptors. Both targets share it.
+// All sizes are in elements unless a name says bytes. A change of any layout here raises ND_ABI_VERSION.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,27 @@ extern "C" {
 #define ND_MAX_AXES 8
 #define ND_ALIGNMENT 64 /* bytes: of the arena and of every buffer in it */
 
-typedef enum { ND_F32 = 0, ND_BF16 = 1, ND_F16 = 2, ND_F64 = 3, ND_I64 = 4, ND_I32 = 5, ND_I16 = 6, ND_I8 = 7, ND_I1 = 8 } nd_dtype;
+typedef enum {
+  ND_F32 = 0,
+  ND_BF16 = 1,
+  ND_F16 = 2,
+  ND_F64 = 3,
+  ND_I64 = 4,
+  ND_I32 = 5,
+  ND_I16 = 6,
+  ND_I8 = 7,
+  ND_I1 = 8
+} nd_dtype;
 typedef enum { ND_SUM = 0, ND_MAX = 1, ND_MIN = 2 } nd_reduction;
 typedef enum { ND_ALL_REDUCE = 0, ND_ALL_GATHER = 1, ND_REDUCE_SCATTER = 2 } nd_collective_kind;
 typedef enum { ND_PHASE_FORWARD = 0, ND_PHASE_BACKWARD = 1, ND_PHASE_REDUCE = 2, ND_PHASE_UPDATE = 3 } nd_phase;
 
 /// CPU levels that kernels are compiled for, ascending; the runtime takes the highest that the CPU has.
-typedef enum { ND_CPU_V3 = 0 /* AVX2, FMA */, ND_CPU_V4 = 1 /* AVX-512 F, BW, DQ, VL */, ND_CPU_LEVELS = 2 } nd_cpu_level;
+typedef enum {
+  ND_CPU_V3 = 0 /* AVX2, FMA */,
+  ND_CPU_V4 = 1 /* AVX-512 F, BW, DQ, VL */,
+  ND_CPU_LEVELS = 2
+} nd_cpu_level;
 
 /// One process of a running program: threads, arena, transport, library state.
 typedef struct nd_rank nd_rank;
@@ -40,7 +54,7 @@ typedef struct nd_rank nd_rank;
 typedef void (*nd_kernel)(void *const *args, int64_t lo, int64_t hi, void *scratch);
 
 typedef struct {
-  int32_t kernel;        /* index into nd_program.kernels */
+  int32_t kernel; /* index into nd_program.kernels */
   int32_t num_args;
   int64_t extent;        /* units of work, split over the threads in static ranges */
   int64_t grain;         /* ranges are multiples of this, but for the last */
@@ -48,8 +62,8 @@ typedef struct {
   const char *location;
 } nd_launch_desc;
 
-/// c[g] = op(a[g]) op(b[g]) (+ bias) (+ c[g] when accumulate). op(a) is [m, k]: stored [m, k] with row stride lda, or [k, m] when
-/// transpose_a. Strides between batches in elements; b and c likewise. bias is [n].
+/// c[g] = op(a[g]) op(b[g]) (+ bias) (+ c[g] when accumulate). op(a) is [m, k]: stored [m, k] with row stride lda, or
+/// [k, m] when transpose_a. Strides between batches in elements; b and c likewise. bias is [n].
 typedef struct {
   int32_t id; /* dense, from 0: the runtime's cache of primitives is indexed by it */
   int32_t dtype_ab, dtype_c;
@@ -61,20 +75,23 @@ typedef struct {
 } nd_gemm_desc;
 
 /// Strides of a [B, H, S, D] operand in elements; the innermost stride is 1.
-typedef struct { int64_t b, h, s; } nd_attention_strides;
+typedef struct {
+  int64_t b, h, s;
+} nd_attention_strides;
 
 /// What nd.attention and nd.attention_grad say. lse is contiguous [B, Hq, S] f32.
 typedef struct {
   int32_t id, dtype;
   int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
-  nd_attention_strides q, k, v, o;         /* o: the result, also as operand of the gradient */
-  nd_attention_strides dq, dk, dv, d_o;    /* gradient only */
-  double scale, softcap;                   /* softcap 0: none */
-  int64_t causal, window;                  /* window 0: none */
-  int32_t has_positions, has_documents;    /* i64 [B, S], contiguous; a key's position and document are those of its index */
-  int32_t has_key_padding;                 /* i1 [B, T], one byte each, 1 = visible */
-  int32_t mask;                            /* 0 none, 1 f32 added, 2 i1 (one byte, 1 = visible) */
-  int64_t mask_strides[4];                 /* of the mask over [B, Hq, S, T]; 0 where it broadcasts */
+  nd_attention_strides q, k, v, o;      /* o: the result, also as operand of the gradient */
+  nd_attention_strides dq, dk, dv, d_o; /* gradient only */
+  double scale, softcap;                /* softcap 0: none */
+  int64_t causal, window;               /* window 0: none */
+  int32_t has_positions,
+      has_documents;       /* i64 [B, S], contiguous; a key's position and document are those of its index */
+  int32_t has_key_padding; /* i1 [B, T], one byte each, 1 = visible */
+  int32_t mask;            /* 0 none, 1 f32 added, 2 i1 (one byte, 1 = visible) */
+  int64_t mask_strides[4]; /* of the mask over [B, Hq, S, T]; 0 where it broadcasts */
   const char *location;
 } nd_attention_desc;
 
@@ -91,7 +108,7 @@ typedef struct {
 
 /// One collective over the ranks that differ only in the axes of `axes` (bit i = mesh axis i).
 typedef struct {
-  int32_t id;                  /* dense, from 0, in program order: equal on all ranks */
+  int32_t id; /* dense, from 0, in program order: equal on all ranks */
   int32_t kind, dtype, reduction;
   uint32_t axes;
   int32_t is_scalar;           /* counted in the class `scalar` */
@@ -99,17 +116,17 @@ typedef struct {
   const char *name, *location; /* for messages: what it reduces, and which source line asked for it */
 } nd_collective_desc;
 
-/// A named tensor of the program in the arena. kind: "input", "weight", "exp_avg", "exp_avg_sq", "momentum", "scalar", "metric",
-/// "gradient", "output". A state tensor has one entry: the step updates it in place.
+/// A named tensor of the program in the arena. kind: "input", "weight", "exp_avg", "exp_avg_sq", "momentum", "scalar",
+/// "metric", "gradient", "output". A state tensor has one entry: the step updates it in place.
 typedef struct {
   const char *kind, *name;
   int32_t dtype, rank;
-  int64_t shape[ND_MAX_RANK];          /* on this rank */
+  int64_t shape[ND_MAX_RANK]; /* on this rank */
   int64_t global_shape[ND_MAX_RANK];
-  int8_t dim_axes[ND_MAX_RANK][4];     /* mesh axes that shard each dimension, major to minor; -1 ends */
-  int64_t offset;                      /* bytes in the arena; rows are contiguous */
-  int64_t bound;                       /* inputs that index a table: values lie in [0, bound); 0 = not checked */
-  int64_t ignore;                      /* for "labels": this value is allowed too */
+  int8_t dim_axes[ND_MAX_RANK][4]; /* mesh axes that shard each dimension, major to minor; -1 ends */
+  int64_t offset;                  /* bytes in the arena; rows are contiguous */
+  int64_t bound;                   /* inputs that index a table: values lie in [0, bound); 0 = not checked */
+  int64_t ignore;                  /* for "labels": this value is allowed too */
 } nd_tensor_desc;
 
 typedef enum { ND_CONSTANT = 0, ND_LINEAR = 1, ND_COSINE = 2 } nd_schedule_kind;
@@ -126,10 +143,10 @@ typedef struct {
   uint32_t abi_version;
   const char *name;
   int32_t num_axes;
-  int32_t axis_sizes[ND_MAX_AXES];           /* outer to inner; rank = row-major index */
+  int32_t axis_sizes[ND_MAX_AXES]; /* outer to inner; rank = row-major index */
   const char *axis_names[ND_MAX_AXES];
-  int64_t arena_bytes;                       /* planned, without threads' scratch and library workspace */
-  int64_t thread_scratch_bytes;              /* per thread: the largest of any op */
+  int64_t arena_bytes;          /* planned, without threads' scratch and library workspace */
+  int64_t thread_scratch_bytes; /* per thread: the largest of any op */
   int32_t num_tensors, num_kernels, num_gemms, num_attentions, num_collectives;
   const nd_tensor_desc *tensors;
   const nd_kernel *kernels[ND_CPU_LEVELS];
@@ -141,7 +158,8 @@ typedef struct {
   void (*step)(nd_rank *rank, char *arena, const nd_kernel *kernels);
 } nd_program;
 
-/* Called by the step function ------------------------------------------------------------------------------------------ */
+/* Called by the step function
+ * ------------------------------------------------------------------------------------------ */
 
 void nd_rt_launch(nd_rank *rank, const nd_kernel *kernels, const nd_launch_desc *desc, void *const *args);
 void nd_rt_gemm(nd_rank *rank, const nd_gemm_desc *desc, const void *a, const void *b, const void *bias, void *c);
@@ -149,14 +167,15 @@ void nd_rt_attention(nd_rank *rank, const nd_attention_desc *desc, const nd_atte
 void nd_rt_attention_grad(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_args *args);
 void nd_rt_copy(nd_rank *rank, void *dst, const void *src, int64_t bytes);
 void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes);
-/// Starts a collective; src and dst may be equal for an all-reduce. The operands belong to the transport until the wait.
+/// Starts a collective; src and dst may be equal for an all-reduce. The operands belong to the transport until the
+/// wait.
 void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst);
 void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc);
 void nd_rt_phase(nd_rank *rank, int32_t phase);
 
-/// Per-thread scratch that an attention needs, in bytes: the compiler plans it, the runtime uses it. Query rows are taken in
-/// blocks; two score tiles of [ND_ATTENTION_BLOCK, keys rounded up + one cache line] f32 (a stride that is no power of two), one
-/// row of masks, and a few numbers for each row.
+/// Per-thread scratch that an attention needs, in bytes: the compiler plans it, the runtime uses it. Query rows are
+/// taken in blocks; two score tiles of [ND_ATTENTION_BLOCK, keys rounded up + one cache line] f32 (a stride that is no
+/// power of two), one row of masks, and a few numbers for each row.
 #define ND_ATTENTION_BLOCK 64
 static inline int64_t nd_attention_scratch_bytes(const nd_attention_desc *d) {
   int64_t row = ((d->keys + 15) / 16 * 16 + 16) * 4;

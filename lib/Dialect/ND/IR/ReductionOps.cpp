@@ -100,7 +100,8 @@ LogicalResult ArgMaxOp::verify() {
     return failure();
   if (input.getDimSize(getDim()) == 0)
     return emitOpError() << "expected at least one element along dim " << getDim();
-  return verify::shape(*this, "result", getResult().getType(), verify::without(input.getShape(), static_cast<int64_t>(getDim())));
+  return verify::shape(*this, "result", getResult().getType(),
+                       verify::without(input.getShape(), static_cast<int64_t>(getDim())));
 }
 
 LogicalResult TopKOp::verify() {

@@ -52,8 +52,8 @@ public:
     for (Type type : source.getArgumentTypes()) {
       auto tensor = dyn_cast<RankedTensorType>(type);
       if (!tensor || !tensor.hasStaticShape())
-        return emitError(source.getLoc()) << "an argument of type " << type
-                                  << " has no static shape; bind sizes with --batch and --seq";
+        return emitError(source.getLoc())
+               << "an argument of type " << type << " has no static shape; bind sizes with --batch and --seq";
       types.push_back(tensor.clone(computeType(tensor.getElementType())));
     }
     func::FuncOp result =

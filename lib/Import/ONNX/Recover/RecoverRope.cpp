@@ -152,8 +152,8 @@ private:
     RankedTensorType from = reshape.getInput().getType();
     ArrayRef<int64_t> fromShape = from.getShape();
     // repeat_interleave: [..., half] repeated along a new last dimension of 2, which is merged.
-    if (interleaved && fromShape.size() >= 2 && fromShape.back() == 2 && fromShape[fromShape.size() - 2] == shape.back() &&
-        unitReshapeMap(fromShape.drop_back(2), shape.drop_back()))
+    if (interleaved && fromShape.size() >= 2 && fromShape.back() == 2 &&
+        fromShape[fromShape.size() - 2] == shape.back() && unitReshapeMap(fromShape.drop_back(2), shape.drop_back()))
       if (auto pairs = reshape.getInput().getDefiningOp<BroadcastOp>();
           pairs && pairs.getDims() == ArrayRef<int64_t>(nd::sequence(fromShape.size() - 1)))
         return nd::reshape(builder, reshape.getLoc(), pairs.getInput(), shape);
