@@ -274,10 +274,11 @@ def slice_(op, x):
 
 @rule("nd.pad")
 def pad(op, x, value):
-    padded = value.expand(op.shape()).clone()
+    if x.ndim == 0:
+        return x
     places = zip(op.ints("low"), op.ints("interior"), x.shape, strict=True)
     index = torch.meshgrid(*(low + (gap + 1) * torch.arange(size) for low, gap, size in places), indexing="ij")
-    return torch.index_put(padded, index, x) if index else x
+    return torch.index_put(value.expand(op.shape()), index, x)
 
 
 @rule("nd.concat")
