@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,23 @@ nd::rt::RankStatus &Job::status(int64_t rank) const {
   return *reinterpret_cast<rt::RankStatus *>(shared + layout.statusOffset(rank));
 }
 
+/// Arenas are touched as a whole, so what cannot fit is refused before the system starts to kill processes.
+static Error checkMemory(const Manifest &manifest) {
+  struct sysinfo info;
+  if (sysinfo(&info) != 0)
+    return Error::success();
+  double machine = static_cast<double>(info.totalram) * info.mem_unit;
+  double needed = static_cast<double>(manifest.arenaBytes) * static_cast<double>(manifest.ranks);
+  if (needed <= machine)
+    return Error::success();
+  constexpr double gibibyte = 1073741824;
+  return makeError(
+      formatv("the {0} ranks need {1:f1} GiB of memory for their arenas and this machine has {2:f1}; use fewer "
+              "ranks or a smaller batch",
+              manifest.ranks, needed / gibibyte, machine / gibibyte)
+          .str());
+}
+
 Error Job::createSharedMemory() {
   memory = memfd_create("nd", MFD_CLOEXEC);
   if (memory < 0 || ftruncate(memory, layout.totalBytes()) != 0)
@@ -102,6 +120,8 @@ Error Job::spawn(int64_t rank) {
 Expected<std::unique_ptr<Job>> Job::start(const Manifest &manifest, const JobOptions &options) {
   std::unique_ptr<Job> job(new Job(manifest));
   job->threads = options.threads > 0 ? options.threads : std::max<int>(1, availableCores() / manifest.ranks);
+  if (Error error = checkMemory(manifest))
+    return std::move(error);
   if (Error error = job->createSharedMemory())
     return std::move(error);
   if (Error error = job->watchSignals())

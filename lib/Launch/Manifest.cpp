@@ -196,6 +196,8 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
                                         info->getString("location").value_or("").str()});
   if (json::Object *model = fields.getObject("model"))
     manifest.model = std::move(*model);
+  if (const json::Object *memory = fields.getObject("memory"))
+    manifest.arenaBytes = memory->getInteger("arena_bytes").value_or(0);
   if (json::Object *step = fields.getObject("step"))
     manifest.step = std::move(*step);
   return checkRanks(manifest);

@@ -51,6 +51,7 @@ struct Manifest {
   std::vector<TensorInfo> tensors;
   std::vector<CollectiveInfo> collectives;
   llvm::json::Object model, step;
+  int64_t arenaBytes = 0; ///< planned, of a rank; 0: unknown
 
   /// The group of ranks that differ in the axes of the mask, as metrics name it: axes of size above 1 joined by `+`.
   std::string groupName(uint32_t mask) const;

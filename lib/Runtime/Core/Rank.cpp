@@ -85,19 +85,30 @@ bool mapArena(nd_rank &rank, std::string &error) {
   void *memory = mmap(nullptr, rank.mappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     error = "cannot map an arena of " + std::to_string(rank.mappedBytes) + " bytes: " + strerror(errno) +
-            "; use more ranks or a smaller batch";
+            "; use fewer ranks on this machine, or a smaller batch";
     return false;
   }
   rank.arena = static_cast<char *>(memory);
   rank.threadMemory = rank.arena + planned;
   madvise(memory, rank.mappedBytes, MADV_HUGEPAGE);
   double start = nowMilliseconds();
+  std::atomic<int> problem{0};
   rank.pool.parallel([&](int thread, int threads) {
     Range range = splitRange(rank.mappedBytes, hugePage, thread, threads);
-    if (range.lo < range.hi && madvise(rank.arena + range.lo, range.hi - range.lo, MADV_POPULATE_WRITE) != 0)
-      for (int64_t at = range.lo; at < range.hi; at += 4096)
-        const_cast<volatile char *>(rank.arena)[at] = 0;
+    if (range.lo == range.hi || madvise(rank.arena + range.lo, range.hi - range.lo, MADV_POPULATE_WRITE) == 0)
+      return;
+    if (errno != EINVAL) {
+      problem.store(errno);
+      return;
+    }
+    for (int64_t at = range.lo; at < range.hi; at += 4096) // a kernel that does not know the request
+      const_cast<volatile char *>(rank.arena)[at] = 0;
   });
+  if (problem.load()) {
+    error = "there is no memory for an arena of " + std::to_string(rank.mappedBytes) +
+            " bytes: " + strerror(problem.load()) + "; use fewer ranks on this machine, or a smaller batch";
+    return false;
+  }
   rank.touchMilliseconds = nowMilliseconds() - start;
   return true;
 }
