@@ -28,53 +28,6 @@ template <typename Predicate> bool anyInput(Operation *op, Predicate predicate) 
       .wasInterrupted();
 }
 
-/// A gradient that is zero except in one slice of one dimension.
-struct SliceGradient {
-  Value part;
-  int64_t dim, start, size;
-};
-
-std::optional<SliceGradient> matchSliceGradient(Value gradient) {
-  auto pad = gradient.getDefiningOp<PadOp>();
-  if (!pad || !isZeroSplat(pad.getValue()))
-    return std::nullopt;
-  std::optional<int64_t> padded;
-  for (auto [dim, low, high, interior] : llvm::enumerate(pad.getLow(), pad.getHigh(), pad.getInterior())) {
-    if (interior != 0)
-      return std::nullopt;
-    if (low == 0 && high == 0)
-      continue;
-    if (padded)
-      return std::nullopt;
-    padded = dim;
-  }
-  if (!padded)
-    return std::nullopt;
-  return SliceGradient{pad.getInput(), *padded, pad.getLow()[*padded],
-                       tensorTypeOf(pad.getInput()).getDimSize(*padded)};
-}
-
-/// Slices that together cover the whole value, each element once, are one concatenation (a fused projection that is
-/// split into its parts); null otherwise.
-Value joinSlices(OpBuilder &builder, Value value, ArrayRef<Value> gradients) {
-  SmallVector<SliceGradient> slices;
-  for (Value gradient : gradients)
-    slices.push_back(*matchSliceGradient(gradient));
-  llvm::sort(slices, [](const SliceGradient &a, const SliceGradient &b) { return a.start < b.start; });
-  int64_t end = 0;
-  SmallVector<Value> parts;
-  for (const SliceGradient &slice : slices) {
-    if (slice.dim != slices.front().dim || slice.start != end)
-      return {};
-    end += slice.size;
-    parts.push_back(slice.part);
-  }
-  int64_t dim = slices.front().dim;
-  if (end != tensorTypeOf(value).getDimSize(dim))
-    return {};
-  return concat(builder, value.getLoc(), parts, dim);
-}
-
 } // namespace
 
 Backward::Backward(Block &block, ArrayRef<Value> parameters) : block(block), parameters(parameters) {
@@ -103,27 +56,16 @@ LogicalResult Backward::checkRules(Value root) {
 }
 
 void Backward::accumulate(OpBuilder &builder, Value value, Value gradient) {
-  Arrived &entry = arrived[value];
-  if (matchSliceGradient(gradient))
-    entry.slices.push_back(gradient);
-  else if (entry.sum)
-    entry.sum = arith::AddFOp::create(builder, value.getLoc(), entry.sum, gradient);
-  else
-    entry.sum = gradient;
+  Value &sum = arrived[value];
+  sum = sum ? Value(arith::AddFOp::create(builder, value.getLoc(), sum, gradient)) : gradient;
 }
 
-Value Backward::take(OpBuilder &builder, Value value) {
+Value Backward::take(Value value) {
   auto entry = arrived.find(value);
   if (entry == arrived.end())
     return {};
-  Value sum = entry->second.sum;
-  SmallVector<Value> slices = std::move(entry->second.slices);
+  Value sum = entry->second;
   arrived.erase(entry);
-  if (slices.size() > 1)
-    if (Value joined = joinSlices(builder, value, slices))
-      slices = {joined};
-  for (Value slice : slices)
-    sum = sum ? arith::AddFOp::create(builder, value.getLoc(), sum, slice) : slice;
   return sum;
 }
 
@@ -131,7 +73,7 @@ LogicalResult Backward::visit(OpBuilder &builder, Operation *op) {
   bool any = false;
   SmallVector<Value> resultGradients;
   for (Value result : op->getResults()) {
-    resultGradients.push_back(take(builder, result));
+    resultGradients.push_back(take(result));
     any |= static_cast<bool>(resultGradients.back());
   }
   if (!any)
@@ -162,7 +104,7 @@ LogicalResult Backward::run(OpBuilder &builder, Value root, Value seed) {
     if (failed(visit(builder, op)))
       return failure();
   for (Value parameter : parameters)
-    if (Value gradient = take(builder, parameter))
+    if (Value gradient = take(parameter))
       gradients[parameter] = gradient;
   return success();
 }

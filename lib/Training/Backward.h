@@ -33,23 +33,18 @@ public:
   mlir::Value getGradient(mlir::Value parameter) const { return gradients.lookup(parameter); }
 
 private:
-  /// What has arrived for a value: a running sum, and parts that each cover a slice and are zero elsewhere.
-  struct Arrived {
-    mlir::Value sum;
-    llvm::SmallVector<mlir::Value> slices;
-  };
-
   /// Checks that every active operation on a path to `root` has a rule; names the first that has none.
   mlir::LogicalResult checkRules(mlir::Value root);
   void accumulate(mlir::OpBuilder &builder, mlir::Value value, mlir::Value gradient);
   /// The complete gradient of a value; null when nothing has arrived.
-  mlir::Value take(mlir::OpBuilder &builder, mlir::Value value);
+  mlir::Value take(mlir::Value value);
   mlir::LogicalResult visit(mlir::OpBuilder &builder, mlir::Operation *op);
 
   mlir::Block &block;
   llvm::SmallVector<mlir::Value> parameters;
   llvm::DenseSet<mlir::Value> active;
-  llvm::DenseMap<mlir::Value, Arrived> arrived;
+  /// The sum of what has arrived for a value so far.
+  llvm::DenseMap<mlir::Value, mlir::Value> arrived;
   llvm::DenseMap<mlir::Value, mlir::Value> gradients;
 };
 
