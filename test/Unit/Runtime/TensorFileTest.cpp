@@ -99,6 +99,14 @@ TEST_F(TensorFileTest, AllRanksTogetherWriteTheWhole) {
   remove(other.c_str());
 }
 
+TEST(TensorBox, ARankOfPaddingOnlyHasNoRuns) {
+  Slice s(5);
+  s.desc.global_shape[0] = 3; // all on the first half of axis a
+  TensorBox box = localBox(s.rank, s.desc);
+  EXPECT_EQ(box.extent[0], 0);
+  EXPECT_TRUE(forEachRun(s.desc, box, [](const auto &) { return false; }));
+}
+
 TEST_F(TensorFileTest, ATruncatedFileIsAnError) {
   ASSERT_EQ(truncate(path.c_str(), 400), 0);
   Slice s(5);

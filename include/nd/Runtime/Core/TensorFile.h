@@ -29,6 +29,9 @@ struct Run {
 
 /// Calls visit(Run) for every run of the box, in order, until it returns false.
 template <typename Visit> bool forEachRun(const nd_tensor_desc &desc, const TensorBox &box, Visit visit) {
+  for (int32_t dim = 0; dim < desc.rank; ++dim)
+    if (box.extent[dim] == 0) // all of it is padding
+      return true;
   int32_t inner = desc.rank; // dimensions from `inner` on are whole, so that one run spans them
   int64_t count = 1;
   while (inner > 0 && box.extent[inner - 1] == desc.global_shape[inner - 1] &&
@@ -36,8 +39,6 @@ template <typename Visit> bool forEachRun(const nd_tensor_desc &desc, const Tens
     count *= box.extent[--inner];
   if (inner > 0)
     count *= box.extent[--inner];
-  if (count == 0)
-    return true;
   int64_t index[ND_MAX_RANK] = {0};
   while (true) {
     Run run{0, 0, count};
