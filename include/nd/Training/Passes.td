@@ -12,8 +12,8 @@ include "mlir/Pass/PassBase.td"
 def RecordStep : Pass<"nd-record-step", "::mlir::ModuleOp"> {
   let summary = "record the options of the training step in the module";
   let description = [{
-    Sets the module's attribute `nd.step` to a dictionary, given as text: what later stages and the runtime need to know of
-    the command line (optimizer, schedule, seed).
+    Sets the module's attribute `nd.step` to a dictionary, given as text: what later stages and the runtime need to
+    know of the command line (optimizer, schedule, seed).
 
     Example: `--nd-record-step='record={optimizer = "adamw", lr = 1.0e-4 : f64}'`.
   }];
@@ -23,10 +23,11 @@ def RecordStep : Pass<"nd-record-step", "::mlir::ModuleOp"> {
 def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
   let summary = "append the loss of a causal language model to @forward";
   let description = [{
-    Where `@forward` returns results of kinds `loss_sum` and `loss_count`, they are the loss and nothing is added. Else the result of
-    kind `logits` [B, S, V] gets softmax cross-entropy with a new input `labels` [B, S]: `loss_sum` is the sum of the tokens'
-    losses, `loss_count` the number of labels that differ from the model's `ignore_index`. The loader has shifted the labels; the step never does.
-    Afterwards `loss_sum` and `loss_count` are the function's only results.
+    Where `@forward` returns results of kinds `loss_sum` and `loss_count`, they are the loss and nothing is added. Else
+    the result of kind `logits` [B, S, V] gets softmax cross-entropy with a new input `labels` [B, S]: `loss_sum` is
+    the sum of the tokens' losses, `loss_count` the number of labels that differ from the model's `ignore_index`. The
+    loader has shifted the labels; the step never does. Afterwards `loss_sum` and `loss_count` are the function's only
+    results.
 
     Refuses what training does not support yet: dropout with p > 0, by name and location.
 
@@ -34,7 +35,7 @@ def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
     func.func @forward(...) -> (tensor<2x8x512xf32> {nd.kind = "logits"})
     // becomes
     func.func @forward(..., %labels: tensor<2x8xi64> {nd.kind = "input", nd.name = "labels", nd.bound = 512 : i64})
-        -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"})
+        -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i32> {nd.kind = "loss_count"})
     ```
   }];
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
@@ -43,15 +44,18 @@ def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
 def BuildBackward : Pass<"nd-build-backward", "::mlir::ModuleOp"> {
   let summary = "append the gradients of all trainable weights to @forward";
   let description = [{
-    Takes `@forward` with results `loss_sum` and `loss_count`; the loss is their quotient (0 when nothing is counted). The function then returns the metrics
-    `loss` and `tokens` and one result of kind `gradient` per trainable weight that the loss depends on, under the weight's name.
-    The gradients are those of the mean loss: backward starts from 1/count, so every gradient is a plain sum over tokens.
+    Takes `@forward` with results `loss_sum` and `loss_count`; the loss is their quotient (0 when nothing is counted).
+    The function then returns the metrics `loss` and `tokens` and one result of kind `gradient` per trainable weight
+    that the loss depends on, under the weight's name. The gradients are those of the mean loss: backward starts from
+    1/count, so every gradient is a plain sum over tokens.
 
-    Operations are visited in reverse; each emits its own rule (`DifferentiableOpInterface`). Only values between a trainable weight and the
-    loss are differentiated: frozen weights and integer paths cost nothing and need no rule. An operation without a rule on such a path is an error.
+    Operations are visited in reverse; each emits its own rule (`DifferentiableOpInterface`). Only values between a
+    trainable weight and the loss are differentiated: frozen weights and integer paths cost nothing and need no rule.
+    An operation without a rule on such a path is an error.
 
     ```mlir
-    func.func @forward(%w: tensor<4xf32> {nd.kind = "weight", nd.name = "w"}, %x: tensor<4xf32> {nd.kind = "input", nd.name = "x"})
+    func.func @forward(%w: tensor<4xf32> {nd.kind = "weight", nd.name = "w"},
+                       %x: tensor<4xf32> {nd.kind = "input", nd.name = "x"})
         -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"})
     // becomes
     func.func @forward(...)
@@ -65,10 +69,11 @@ def BuildBackward : Pass<"nd-build-backward", "::mlir::ModuleOp"> {
 def Recompute : Pass<"nd-recompute", "::mlir::ModuleOp"> {
   let summary = "compute cheap forward values again in backward instead of keeping them";
   let description = [{
-    Takes what `nd-build-backward` leaves. Where the backward's kernels read values of the forward that elementwise operations compute, those operations are
-    copied beside their reader when that keeps fewer bytes alive from forward to backward (a minimum cut over the whole function). Values that GEMMs
-    and other library calls read are in memory anyway, and serve as starting points. Copies carry `nd.recomputed`, so that they are never merged with
-    their originals.
+    Takes what `nd-build-backward` leaves. Where the backward's kernels read values of the forward that elementwise
+    operations compute, those operations are copied beside their reader when that keeps fewer bytes alive from forward
+    to backward (a minimum cut over the whole function). Values that GEMMs and other library calls read are in memory
+    anyway, and serve as starting points. Copies carry `nd.recomputed`, so that they are never merged with their
+    originals.
 
     ```mlir
     %t = math.tanh %x : tensor<8x16xf32>
@@ -85,13 +90,15 @@ def Recompute : Pass<"nd-recompute", "::mlir::ModuleOp"> {
 def AddOptimizer : Pass<"nd-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "append gradient clipping and parameter updates, and name the function @step";
   let description = [{
-    Takes what `nd-build-backward` leaves. Adds the optimizer's state (`exp_avg` and `exp_avg_sq`, or `momentum`) and the step's scalars (`lr`, and for AdamW
-    `bias1` = 1 - beta1^t and `sqrt_bias2` = sqrt(1 - beta2^t)) as arguments, and returns the metrics `loss`, `grad_norm`, `tokens`, `applied`, then the
-    new value of each weight and state under the (kind, name) of its argument. `keep-gradients` also returns the gradients, before clipping.
+    Takes what `nd-build-backward` leaves. Adds the optimizer's state (`exp_avg` and `exp_avg_sq`, or `momentum`) and
+    the step's scalars (`lr`, and for AdamW `bias1` = 1 - beta1^t and `sqrt_bias2` = sqrt(1 - beta2^t)) as arguments,
+    and returns the metrics `loss`, `grad_norm`, `tokens`, `applied`, then the new value of each weight and state under
+    the (kind, name) of its argument. `keep-gradients` also returns the gradients, before clipping.
 
-    `grad_norm` is the root of the sum of the squares of all gradients. With `clip` > 0 the updates scale gradients by min(1, clip / (grad_norm + 1e-6)) and are
-    applied when the norm is finite; with 0 they do not depend on the norm, so that each can run as soon as its gradient exists. In a step without any valid token
-    nothing is applied. Weights with two or more dimensions in the user's model decay; `decay-all` and `no-decay` (globs over names) override.
+    `grad_norm` is the root of the sum of the squares of all gradients. With `clip` > 0 the updates scale gradients by
+    min(1, clip / (grad_norm + 1e-6)) and are applied when the norm is finite; with 0 they do not depend on the norm,
+    so that each can run as soon as its gradient exists. In a step without any valid token nothing is applied. Weights
+    with two or more dimensions in the user's model decay; `decay-all` and `no-decay` (globs over names) override.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
