@@ -215,12 +215,10 @@ bool Grouping::tryMerge(unsigned a, unsigned b) {
   return true;
 }
 
-/// Merges a node's group with those that it reads, the latest first.
-void Grouping::mergeNode(unsigned node) {
-  Nodes producers = sources[node];
-  llvm::sort(producers, [&](unsigned a, unsigned b) { return a > b; });
-  for (unsigned producer : producers)
-    tryMerge(groupOf[producer], groupOf[node]);
+static SmallVector<unsigned> latestFirst(ArrayRef<unsigned> producers) {
+  SmallVector<unsigned> sorted(producers);
+  llvm::sort(sorted, std::greater<unsigned>());
+  return sorted;
 }
 
 /// A concatenation joins the kernel that computes its parts (a rotary embedding). Else each part is written where it
@@ -247,20 +245,27 @@ void Grouping::leaveConcat(unsigned node) {
 void Grouping::mergeColumnReductions() {
   for (unsigned node = 0; node < nodes.size(); ++node) {
     auto reduce = dyn_cast<ReduceOp>(nodes[node]);
-    if (!reduce || groups[groupOf[node]].members.size() != 1)
-      continue;
-    std::optional<ReduceShape> shape = reduceShape(reduce);
+    std::optional<ReduceShape> shape = reduce ? reduceShape(reduce) : std::nullopt;
     if (!shape || shape->inner == 1)
       continue;
-    for (unsigned source : sources[node])
-      for (unsigned user : Nodes(users[source]))
-        if (user != node && !groups[groupOf[user]].opaque && tryMerge(groupOf[user], groupOf[node]))
-          break;
+    std::string error;
+    std::unique_ptr<KernelProgram> program = KernelProgram::build(bodyOf(groupOf[node]), error);
+    if (!program || program->form != KernelProgram::Columns)
+      continue;
+    llvm::SetVector<unsigned> candidates;
+    for (unsigned member : groups[groupOf[node]].members)
+      for (unsigned source : sources[member])
+        for (unsigned user : users[source])
+          candidates.insert(user);
+    for (unsigned user : candidates)
+      if (tryMerge(groupOf[user], groupOf[node]))
+        break;
   }
 }
 
-/// The elementwise operations of group `home` that lead to `op`, down to values that come from elsewhere or are small.
-bool Grouping::chainOf(Operation *op, unsigned home, llvm::SetVector<Operation *> &chain,
+/// The elementwise operations of group `home` that lead to `op`, down to values that come from elsewhere, are small, or
+/// are stored in any case.
+bool Grouping::chainOf(Operation *op, unsigned home, ArrayRef<Value> stored, llvm::SetVector<Operation *> &chain,
                        llvm::SetVector<Value> &leaves) const {
   if (chain.contains(op))
     return true;
@@ -273,11 +278,12 @@ bool Grouping::chainOf(Operation *op, unsigned home, llvm::SetVector<Operation *
     if (source && (isView(source) || isPartOfReaders(source)) && !nodeOf.count(source))
       return llvm::all_of(source->getOperands(), follow);
     auto node = source ? nodeOf.find(source) : nodeOf.end();
-    if (node == nodeOf.end() || groupOf[node->second] != home || elementsOf(value) * 8 <= size) {
+    if (node == nodeOf.end() || groupOf[node->second] != home || elementsOf(value) * 8 <= size ||
+        llvm::is_contained(stored, value)) {
       leaves.insert(value);
       return true;
     }
-    return chainOf(source, home, chain, leaves);
+    return chainOf(source, home, stored, chain, leaves);
   };
   if (!llvm::all_of(op->getOperands(), follow))
     return false;
@@ -297,7 +303,7 @@ void Grouping::recompute(unsigned group) {
       continue;
     llvm::SetVector<Operation *> chain;
     llvm::SetVector<Value> leaves;
-    if (!chainOf(nodes[source], home, chain, leaves))
+    if (!chainOf(nodes[source], home, bodyOf(home).results, chain, leaves))
       continue;
     int64_t size = elementsOf(nodes[source]->getResult(0));
     if (size < 64)
@@ -330,17 +336,23 @@ void Grouping::recompute(unsigned group) {
 }
 
 void Grouping::merge() {
+  // Single numbers come last: a sum over everything must not tie the kernels before it to those after it.
+  auto isNumber = [&](unsigned node) {
+    return nodes[node]->getNumResults() > 0 && cast<ShapedType>(nodes[node]->getResult(0).getType()).getRank() == 0;
+  };
   for (unsigned node = 0; node < nodes.size(); ++node) {
-    if (groups[groupOf[node]].opaque)
+    if (groups[groupOf[node]].opaque || isNumber(node))
       continue;
-    mergeNode(node);
+    for (unsigned producer : latestFirst(sources[node]))
+      if (groups[groupOf[producer]].opaque || !isNumber(producer))
+        tryMerge(groupOf[producer], groupOf[node]);
     if (isa<ConcatOp>(nodes[node]))
       leaveConcat(node);
   }
-  // Some merges become possible once others have been made.
-  for (unsigned node = 0; node < nodes.size(); ++node)
-    mergeNode(node);
   mergeColumnReductions();
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (unsigned producer : latestFirst(sources[node]))
+      tryMerge(groupOf[producer], groupOf[node]);
   llvm::erase_if(order, [&](unsigned group) { return groups[group].members.empty(); });
   for (auto [place, group] : llvm::enumerate(order))
     position[group] = place;

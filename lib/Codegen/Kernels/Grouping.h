@@ -54,12 +54,11 @@ private:
   bool tryMerge(unsigned a, unsigned b);
   bool isWorthwhile(llvm::ArrayRef<unsigned> producer, llvm::ArrayRef<unsigned> consumer,
                     const KernelProgram &program) const;
-  void mergeNode(unsigned node);
   void mergeColumnReductions();
   void leaveConcat(unsigned node);
   void recompute(unsigned group);
-  bool chainOf(mlir::Operation *op, unsigned home, llvm::SetVector<mlir::Operation *> &chain,
-               llvm::SetVector<mlir::Value> &leaves) const;
+  bool chainOf(mlir::Operation *op, unsigned home, llvm::ArrayRef<mlir::Value> stored,
+               llvm::SetVector<mlir::Operation *> &chain, llvm::SetVector<mlir::Value> &leaves) const;
 
   std::vector<mlir::Operation *> nodes;
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
