@@ -104,9 +104,10 @@ def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp
 
 
 @pytest.mark.parametrize("ranks", [1, 3, 8])
-def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(ranks, imported, tokens, tmp_path):
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(name, ranks, imported, tokens, tmp_path):
     """Over all ranks, 2 (n - 1) X for X = 4 bytes a parameter; the token count and the loss are 4 bytes each."""
-    ours = nd_run(imported("llama")[1], tokens[0], Settings(steps=2), tmp_path, f"dp{ranks}")
+    ours = nd_run(imported(name)[1], tokens[0], Settings(steps=2), tmp_path, f"dp{ranks}")
     parameters = sum(w.numel() for w in ours.weights.values())
     gradients, scalars = 2 * (ranks - 1) * 4 * parameters, 2 * (ranks - 1) * 4 * 2
     expected = {"dp": {"all_reduce": gradients}, "scalar": {"all_reduce": scalars}} if ranks > 1 else {}

@@ -15,6 +15,9 @@
 
 #include <stdint.h>
 
+// Names follow the custom of C.
+// NOLINTBEGIN(readability-identifier-naming)
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -188,5 +191,7 @@ int nd_rank_main(int argc, char **argv, const nd_program *program);
 #ifdef __cplusplus
 }
 #endif
+
+// NOLINTEND(readability-identifier-naming)
 
 #endif // ND_RUNTIME_CORE_ABI_H
