@@ -50,6 +50,9 @@ struct Case {
   std::string name, text;
 };
 
+/// How GoogleTest names a case.
+void PrintTo(const Case &value, std::ostream *stream) { *stream << value.name; }
+
 /// How the operands of kernels lie in memory.
 enum class Memory { Contiguous, InPlace, Strided };
 
@@ -349,13 +352,12 @@ static bool hasAvx512() {
          features.lookup("avx512vl");
 }
 
-TEST_P(KernelTest, Contiguous) {
-  if (!hasAvx512())
-    GTEST_SKIP() << "this CPU has no AVX-512";
-  check(Memory::Contiguous, CpuLevel::V4);
-}
+/// The highest level that this CPU runs.
+static CpuLevel highest() { return hasAvx512() ? CpuLevel::V4 : CpuLevel::V3; }
+
+TEST_P(KernelTest, Contiguous) { check(Memory::Contiguous, highest()); }
 TEST_P(KernelTest, InPlace) { check(Memory::InPlace, CpuLevel::V3); }
-TEST_P(KernelTest, Strided) { check(Memory::Strided, hasAvx512() ? CpuLevel::V4 : CpuLevel::V3); }
+TEST_P(KernelTest, Strided) { check(Memory::Strided, highest()); }
 
 /// Functions with the sizes above them put in.
 static std::vector<Case> readCases() {
