@@ -77,16 +77,16 @@ BATCH, SEQ = 2, 12
 
 
 class Logits(torch.nn.Module):
-    """input_ids (and position_ids, if `positions`) -> logits, as a user would wrap a model to export it."""
+    """input_ids (and position_ids) -> logits, as a user would wrap a model to export it."""
 
-    def __init__(self, model, positions):
+    def __init__(self, model):
         super().__init__()
-        self.model, self.positions = model, positions
+        self.model = model
 
-    def forward(self, *inputs):
-        names = ("input_ids", "position_ids") if self.positions else ("input_ids",)
+    def forward(self, input_ids, position_ids=None):
+        positions = {} if position_ids is None else {"position_ids": position_ids}
         cache = {} if self.model.config.model_type == "bert" else {"use_cache": False}
-        return self.model(**dict(zip(names, inputs, strict=True)), **cache).logits
+        return self.model(input_ids=input_ids, **positions, **cache).logits
 
 
 def build(family: str) -> torch.nn.Module:
@@ -106,10 +106,9 @@ def inputs(positions: bool) -> tuple[torch.Tensor, ...]:
 def export(model: torch.nn.Module, path, attention: str, positions: bool, symbolic: bool, **options) -> torch.nn.Module:
     """torch.onnx.export as somebody without nd does it. Returns the exported module."""
     model.set_attn_implementation(attention)
-    module, arguments = Logits(model, positions), inputs(positions)
+    module, arguments = Logits(model), inputs(positions)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("seq", max=64)}
-    # The wrapper's arguments are variadic: one entry for all of them.
-    shapes = {"dynamic_shapes": (tuple(sizes for _ in arguments),)} if symbolic else {}
+    shapes = {"dynamic_shapes": tuple(sizes for _ in arguments)} if symbolic else {}
     program = torch.onnx.export(module.eval(), arguments, dynamo=True, verbose=False, **shapes, **options)
     program.save(str(path))
     return module
