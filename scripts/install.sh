@@ -7,7 +7,7 @@ source scripts/common.sh
 
 packages=(
   build-essential cmake ninja-build ccache git ca-certificates python3 python3-dev python3-venv
-  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 lld-22 clang-format-22 clang-tidy-22
+  llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools clang-22 lld-22 clang-format-22 clang-tidy-22 libclang-rt-22-dev
   libprotobuf-dev protobuf-compiler libdnnl-dev libgtest-dev zlib1g-dev libzstd-dev libedit-dev libcurl4-openssl-dev
 )
 missing=()
