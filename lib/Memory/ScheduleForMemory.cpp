@@ -55,12 +55,16 @@ public:
     for (Value operand : block.getTerminator()->getOperands())
       readers[rootOf(operand)].insert(operations.size());
     findUpdates(function);
+    findLazy();
   }
 
   void run() {
     for (int64_t position = 0, count = operations.size(); position < count; ++position) {
       current = position;
-      if (!done[position] && missing[position] == 0)
+      if (lazy[position] || done[position])
+        continue;
+      demand(position);
+      if (missing[position] == 0)
         emit(position);
     }
     // What an impossible wish still holds back: its order is that of the program.
@@ -116,6 +120,60 @@ private:
     return false;
   }
 
+  /// Marks operations whose large result is not read before long, and whose operands take far less to keep: the
+  /// gradient of a tied embedding from the head, which waits for that of the lookup. They run right before the first
+  /// reader.
+  void findLazy() {
+    constexpr int64_t large = 16 << 20, distance = 16;
+    lazy.assign(operations.size(), false);
+    for (auto [position, op] : llvm::enumerate(operations)) {
+      int64_t bytes = 0;
+      for (Value result : op->getResults())
+        bytes += bytesOf(result);
+      if (isView(op) || bytes < large || llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
+        continue;
+      int64_t wanted = operations.size();
+      for (Value result : op->getResults())
+        for (int64_t reader : readers[result])
+          wanted = std::min(wanted, earliest(reader, position));
+      int64_t held = 0;
+      llvm::SmallDenseSet<Value> roots;
+      for (Value operand : op->getOperands()) {
+        Value root = rootOf(operand);
+        bool isRead = llvm::any_of(readers[root], [&](int64_t reader) { return reader >= wanted; });
+        if (root.getDefiningOp() && !isRead && roots.insert(root).second)
+          held += bytesOf(root);
+      }
+      lazy[position] = wanted > static_cast<int64_t>(position) + distance && 2 * held <= bytes;
+    }
+  }
+
+  /// When an operation could run at the earliest, by the order of the program, once `given` has.
+  int64_t earliest(int64_t position, int64_t given) const {
+    if (position >= static_cast<int64_t>(operations.size()))
+      return position;
+    int64_t ready = given;
+    for (Value operand : operations[position]->getOperands())
+      if (Operation *def = rootOf(operand).getDefiningOp())
+        ready = std::max(ready, index.lookup(def));
+    return ready;
+  }
+
+  /// Runs the lazy operations that `position` reads.
+  void demand(int64_t position) {
+    for (Value operand : operations[position]->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def)
+        continue;
+      int64_t source = index.lookup(def);
+      if (done[source] || (!lazy[source] && !isView(def)))
+        continue;
+      demand(source);
+      if (!done[source] && missing[source] == 0)
+        emit(source);
+    }
+  }
+
   void emit(int64_t position) {
     SmallVector<int64_t> worklist{position};
     while (!worklist.empty()) {
@@ -133,7 +191,7 @@ private:
       // Operations that the loop has passed while they were held back, and eager ones, in program order.
       llvm::sort(ready, std::greater<>());
       for (int64_t successor : ready)
-        if (successor < current || isView(operations[successor]) || isEager(successor))
+        if (!lazy[successor] && (successor < current || isView(operations[successor]) || isEager(successor)))
           worklist.push_back(successor);
     }
   }
@@ -165,7 +223,7 @@ private:
   llvm::DenseMap<Operation *, int64_t> index;
   SmallVector<int64_t> missing;
   SmallVector<SmallVector<int64_t>> successors;
-  SmallVector<bool> done;
+  SmallVector<bool> done, lazy;
   llvm::DenseSet<std::pair<int64_t, int64_t>> edges;
   llvm::DenseMap<Value, std::set<int64_t>> readers;
   /// Results that are the new contents of a state.

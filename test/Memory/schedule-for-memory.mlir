@@ -62,3 +62,44 @@ func.func @both_values(%w: tensor<8x8xf32> {nd.kind = "weight", nd.name = "w"}, 
   %y = nd.gemm %w, %n : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   return %n, %y : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+// 64 MiB that are read only at the end and made of far less are computed when they are read.
+// CHECK-LABEL: func.func @large_result
+func.func @large_result(%w: tensor<8x8xf32>, %x0: tensor<8x8xf32>, %a: tensor<4096x8xf32>) -> tensor<4096x4096xf32> {
+  // CHECK-NEXT: %[[SMALL:.*]] = nd.gemm {{.*}} -> tensor<4096x8xf32>
+  // CHECK-COUNT-20: nd.gemm {{.*}} -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[LARGE:.*]] = nd.gemm %[[SMALL]], %[[SMALL]] transposed
+  // CHECK-NEXT: nd.kernel(%[[LARGE]],
+  %small = nd.gemm %a, %w : tensor<4096x8xf32>, tensor<8x8xf32> -> tensor<4096x8xf32>
+  %large = nd.gemm %small, %small transposed : tensor<4096x8xf32>, tensor<4096x8xf32> -> tensor<4096x4096xf32>
+  %1 = nd.gemm %x0, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %2 = nd.gemm %1, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %3 = nd.gemm %2, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %4 = nd.gemm %3, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %5 = nd.gemm %4, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %6 = nd.gemm %5, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %7 = nd.gemm %6, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %8 = nd.gemm %7, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %9 = nd.gemm %8, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %10 = nd.gemm %9, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %11 = nd.gemm %10, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %12 = nd.gemm %11, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %13 = nd.gemm %12, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %14 = nd.gemm %13, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %15 = nd.gemm %14, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %16 = nd.gemm %15, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %17 = nd.gemm %16, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %18 = nd.gemm %17, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %19 = nd.gemm %18, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %20 = nd.gemm %19, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %r = nd.kernel(%large, %20) : (tensor<4096x4096xf32>, tensor<8x8xf32>) -> tensor<4096x4096xf32> {
+  ^bb0(%p: tensor<4096x4096xf32>, %q: tensor<8x8xf32>):
+    %s = nd.reduce sum %q dims = [0, 1] : tensor<8x8xf32> -> tensor<f32>
+    %t = nd.broadcast %s dims = [] : tensor<f32> -> tensor<4096x4096xf32>
+    %u = arith.addf %p, %t : tensor<4096x4096xf32>
+    nd.yield %u : tensor<4096x4096xf32>
+  }
+  return %r : tensor<4096x4096xf32>
+}

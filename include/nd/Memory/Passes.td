@@ -14,7 +14,8 @@ def NDScheduleForMemory : Pass<"nd-schedule-for-memory", "::mlir::func::FuncOp">
   let description = [{
     Keeps the order of the program, but for operations that need no new memory: an update of a parameter moves up to where its
     gradient is complete and all readers of the old value are behind it, so that the gradients of different layers can share
-    memory, and a small result of large operands (a partial sum of the gradient norm) to where its operands are in the cache. An
+    memory, and a small result of large operands (a partial sum of the gradient norm) to where its operands are in the cache. A
+    large result that is read much later, and takes much more memory than its operands, is computed right before its first reader. An
     operation that replaces a state comes after all that read the state's old value, where that is possible.
 
     ```mlir
