@@ -36,7 +36,7 @@ int64_t bytesOf(Value value) {
 /// List scheduling in program order. Views cost nothing and go with their operand.
 class Scheduler {
 public:
-  explicit Scheduler(func::FuncOp function) : block(function.getBody().front()) {
+  Scheduler(func::FuncOp function, bool mayDelay) : block(function.getBody().front()) {
     for (Operation &op : block.without_terminator()) {
       index[&op] = operations.size();
       operations.push_back(&op);
@@ -55,7 +55,9 @@ public:
     for (Value operand : block.getTerminator()->getOperands())
       readers[rootOf(operand)].insert(operations.size());
     findUpdates(function);
-    findLazy();
+    lazy.assign(operations.size(), false);
+    if (mayDelay)
+      findLazy();
   }
 
   void run() {
@@ -64,13 +66,47 @@ public:
       if (lazy[position] || done[position])
         continue;
       demand(position);
-      if (missing[position] == 0)
+      if (!done[position] && missing[position] == 0)
         emit(position);
     }
     // What an impossible wish still holds back: its order is that of the program.
     for (auto [position, op] : llvm::enumerate(operations))
       if (!done[position])
         op->moveBefore(block.getTerminator());
+  }
+
+  /// The largest sum of bytes of values that are live at one time, in the present order. A result of the size of an
+  /// operand that dies there is taken to replace it.
+  int64_t peak() const {
+    llvm::DenseMap<Operation *, int64_t> time;
+    for (Operation &op : block)
+      time[&op] = time.size();
+    llvm::MapVector<Value, int64_t> lastReads;
+    for (Operation &op : block) {
+      for (Value result : op.getResults())
+        if (!isView(&op) && !inPlace.contains(result))
+          lastReads[result] = time[&op];
+      if (isView(&op))
+        continue;
+      for (Value operand : op.getOperands())
+        if (auto *it = lastReads.find(rootOf(operand)); it != lastReads.end())
+          it->second = time[&op];
+    }
+    SmallVector<Operation *> order;
+    for (Operation &op : block)
+      order.push_back(&op);
+    std::vector<int64_t> change(order.size() + 2, 0);
+    for (auto [value, last] : lastReads) {
+      int64_t bytes = bytesOf(value);
+      bool replaced = last > time[value.getDefiningOp()] &&
+                      llvm::any_of(order[last]->getResults(), [&](Value result) { return bytesOf(result) == bytes; });
+      change[time[value.getDefiningOp()]] += bytes;
+      change[replaced ? last : last + 1] -= bytes;
+    }
+    int64_t live = 0, most = 0;
+    for (int64_t delta : change)
+      most = std::max(most, live += delta);
+    return most;
   }
 
 private:
@@ -125,7 +161,6 @@ private:
   /// reader.
   void findLazy() {
     constexpr int64_t large = 16 << 20, distance = 16;
-    lazy.assign(operations.size(), false);
     for (auto [position, op] : llvm::enumerate(operations)) {
       int64_t bytes = 0;
       for (Value result : op->getResults())
@@ -233,8 +268,21 @@ private:
 
 struct ScheduleForMemory : nd::impl::NDScheduleForMemoryBase<ScheduleForMemory> {
   void runOnOperation() override {
-    if (llvm::hasSingleElement(getOperation().getBody()))
-      Scheduler(getOperation()).run();
+    func::FuncOp function = getOperation();
+    if (!llvm::hasSingleElement(function.getBody()))
+      return;
+    // Delaying keeps operands: where all gradients are live at the end anyway it only costs.
+    Scheduler prompt(function, /*mayDelay=*/false);
+    prompt.run();
+    int64_t promptPeak = prompt.peak();
+    SmallVector<Operation *> order;
+    for (Operation &op : function.getBody().front())
+      order.push_back(&op);
+    Scheduler delaying(function, /*mayDelay=*/true);
+    delaying.run();
+    if (delaying.peak() >= promptPeak)
+      for (Operation *op : order)
+        op->moveBefore(&function.getBody().front(), function.getBody().front().end());
   }
 };
 
