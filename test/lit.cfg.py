@@ -16,7 +16,7 @@ llvm_config.use_default_substitutions()
 config.substitutions.append(("%wire", os.path.join(config.nd_src_root, "lib", "Import", "ONNX")))
 tools = ["nd-opt", "nd-import", "nd-compile", "nd-run", "nd-data"]
 llvm_config.add_tool_substitutions(
-    tools + ["mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir]
+    tools + ["llvm-readelf", "mlir-opt", "split-file", "not"], [config.nd_tools_dir, config.llvm_tools_dir]
 )
 # Tests that run Python use the project's environment: see scripts/env.sh.
 llvm_config.with_environment("PATH", config.nd_tools_dir, append_path=True)

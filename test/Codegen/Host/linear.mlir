@@ -1,9 +1,17 @@
 // RUN: nd-compile %s -o %t --verbose 2>&1 | FileCheck %s --check-prefix=LOG
 // RUN: FileCheck %s < %t/manifest.json
+// RUN: llvm-readelf -d %t/rank0 | FileCheck %s --check-prefix=NEEDS
 
 // LOG: passes
 // LOG: kernels
 // LOG: link
+
+// An executable needs the library of products, and nothing of the compiler.
+// NEEDS-NOT: LLVM
+// NEEDS-NOT: MLIR
+// NEEDS: libdnnl.so
+// NEEDS-NOT: LLVM
+// NEEDS-NOT: MLIR
 
 // CHECK: "format": "nd.program",
 // CHECK: "name": "lin",
