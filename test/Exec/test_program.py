@@ -4,7 +4,9 @@ import json
 import subprocess
 
 import pytest
+import torch
 from nd_export import testing
+from safetensors.torch import load_file, save_file
 from support import run
 
 SIZES = ("--batch=4", "--seq=13")
@@ -68,3 +70,22 @@ def test_the_number_of_threads_does_not_change_results(model, tokens, tmp_path):
     one, three = (metrics(tmp_path / "prog", tokens, tmp_path, f"--threads={n}") for n in (1, 3))
     for (loss, norm), (other_loss, other_norm) in zip(one, three, strict=True):
         assert abs(loss - other_loss) <= 1e-6 * loss and abs(norm - other_norm) <= 1e-6 * norm
+
+
+def test_a_step_without_valid_tokens_changes_nothing(program, tmp_path):
+    """Labels all -100: the loss is 0, not NaN, nothing is updated."""
+    weights = load_file(program.parent / "hf" / "model.safetensors")
+    ids = torch.arange(52).reshape(4, 13)
+    inputs = {
+        "input_ids": ids,
+        "position_ids": torch.arange(13).expand(4, 13).contiguous(),
+        "labels": torch.full((4, 13), -100),
+    }
+    save_file(weights | inputs, tmp_path / "in.safetensors")
+    run("nd-run", program, "--call", tmp_path / "in.safetensors", "-o", tmp_path / "out.safetensors")
+    results = load_file(tmp_path / "out.safetensors")
+    assert results["loss"].item() == 0 and results["grad_norm"].item() == 0
+    assert results["tokens"].item() == 0 and not results["applied"].item()
+    for name, value in weights.items():
+        assert torch.equal(results[name], value), name
+    assert not any(v.any() for n, v in results.items() if n.startswith("exp_avg"))
