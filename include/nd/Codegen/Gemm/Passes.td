@@ -12,10 +12,11 @@ include "mlir/Pass/PassBase.td"
 def NDFormGemms : Pass<"nd-form-gemms", "::mlir::func::FuncOp"> {
   let summary = "turns nd.dot_general into nd.gemm";
   let description = [{
-    Each `nd.dot_general` becomes one `nd.gemm`: batch dimensions collapse into one, leading free dimensions into M, trailing
-    ones into N. Transposes of operands become flags where the operand's dimensions are batch, then free and contracted in either
-    order; what is left of a transpose stays an operation, a view of strided memory in most cases. A transpose that swaps the two
-    sides of the result exchanges the operands instead, so that a weight's gradient is written in the weight's own layout.
+    Each `nd.dot_general` becomes one `nd.gemm`: batch dimensions collapse into one, leading free dimensions into M,
+    trailing ones into N. Transposes of operands become flags where the operand's dimensions are batch, then free and
+    contracted in either order; what is left of a transpose stays an operation, a view of strided memory in most cases.
+    A transpose that swaps the two sides of the result exchanges the operands instead, so that a weight's gradient is
+    written in the weight's own layout.
 
     A bias row added to the product, and another product added to it, become the bias and the accumulator.
 

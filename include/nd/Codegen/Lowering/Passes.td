@@ -12,13 +12,14 @@ include "mlir/Pass/PassBase.td"
 def NDToRT : Pass<"nd-to-rt", "::mlir::ModuleOp"> {
   let summary = "turns the module's function into a program on buffers";
   let description = [{
-    Expects one function of `nd.kernel`, `nd.gemm`, attention, collectives, reshapes, transposes, slices, concatenations and constants,
-    in the order in which they are to run. It becomes an `rt.program` of the same name, and each distinct kernel an `rt.kernel`.
+    Expects one function of `nd.kernel`, `nd.gemm`, attention, collectives, reshapes, transposes, slices, concatenations
+    and constants, in the order in which they are to run. It becomes an `rt.program` of the same name, and each distinct
+    kernel an `rt.kernel`.
 
-    Arguments and results become `rt.tensor`s; a result of an argument's kind and name is that argument's tensor, updated in place.
-    Views alias. A value is written where its users want it (its part of a concatenation, a layout that makes the transpose that
-    follows a view, the place of the result that replaces it); where that is impossible, a copy is inserted. `nd.all_reduce` runs in
-    place; the operands of a combined one are neighbours in one buffer.
+    Arguments and results become `rt.tensor`s; a result of an argument's kind and name is that argument's tensor,
+    updated in place. Views alias. A value is written where its users want it (its part of a concatenation, a layout
+    that makes the transpose that follows a view, the place of the result that replaces it); where that is impossible, a
+    copy is inserted. `nd.all_reduce` runs in place; the operands of a combined one are neighbours in one buffer.
 
     ```mlir
     func.func @f(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) -> tensor<4x6xf32> {

@@ -21,9 +21,10 @@ def RT_Dialect : Dialect {
   let summary = "What a rank executes: a straight line of kernels, products, collectives and copies on one arena";
   let description = [{
     Buffers are memrefs with static shapes. A *root* is an allocation: a named tensor of the program (`rt.tensor`), a
-    temporary (`rt.buffer`) or constant data (`rt.constant`), always row-major contiguous. `rt.view` names elements of a root
-    under another shape and strided layout. Operations read and write views; nothing is computed on memory implicitly, and the
-    order of the operations is the order of execution. `rt-plan-memory` gives every root but constants its offset in the arena.
+    temporary (`rt.buffer`) or constant data (`rt.constant`), always row-major contiguous. `rt.view` names elements of a
+    root under another shape and strided layout. Operations read and write views; nothing is computed on memory
+    implicitly, and the order of the operations is the order of execution. `rt-plan-memory` gives every root but
+    constants its offset in the arena.
 
     The dialect knows no target: the emitters read the same program.
   }];
@@ -68,7 +69,8 @@ def RT_PhaseAttr : RT_EnumAttr<RT_Phase, "phase_kind">;
 /// A statically shaped memref whose layout is the identity or strided.
 def RT_Buffer : ConfinedType<AnyStaticShapeMemRef, [CPred<"::nd::rt::hasStaticStrides($_self)">],
                              "memref of static shape, strides and offset", "::mlir::MemRefType">;
-def RT_FloatBuffer : ConfinedType<RT_Buffer, [CPred<"::llvm::isa<::mlir::FloatType>(::llvm::cast<::mlir::MemRefType>($_self).getElementType())">],
+def RT_FloatBuffer : ConfinedType<RT_Buffer,
+      [CPred<"::llvm::isa<::mlir::FloatType>(::llvm::cast<::mlir::MemRefType>($_self).getElementType())">],
                                   "memref of floats of static shape, strides and offset", "::mlir::MemRefType">;
 
 #endif // ND_DIALECT_RT_IR_RTDIALECT_TD

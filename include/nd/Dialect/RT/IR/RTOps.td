@@ -16,8 +16,9 @@ include "nd/Dialect/RT/IR/RTDialect.td"
 def RT_ProgramOp : RT_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBlock, Symbol]> {
   let summary = "one step of one rank";
   let description = [{
-    The body is a straight line of `rt` operations. After `rt-plan-memory` it says how large the arena is (`arena_bytes`), the
-    largest sum of bytes live at one time (`peak_live_bytes`), and the part of the arena at fixed offsets (`fixed_bytes`).
+    The body is a straight line of `rt` operations. After `rt-plan-memory` it says how large the arena is
+    (`arena_bytes`), the largest sum of bytes live at one time (`peak_live_bytes`), and the part of the arena at fixed
+    offsets (`fixed_bytes`).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes,
                        OptionalAttr<I64Attr>:$peak_live_bytes, OptionalAttr<I64Attr>:$fixed_bytes);
@@ -31,10 +32,11 @@ def RT_ProgramOp : RT_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBloc
 def RT_TensorOp : RT_Op<"tensor", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a named tensor of the program, which is outside of the step what an argument or result is in it";
   let description = [{
-    `kind` is the `nd.kind` of the argument or result it stands for; a state tensor, argument and result, is one `rt.tensor`.
-    The type is this rank's; `global_shape` and `dim_axes` (names of the mesh axes that shard each dimension, major to minor) say
-    which part of the global tensor it is. Integers of an input lie in [0, bound), or equal `ignore`.
-    The contents of an `output` are undefined until the step writes it; those of other tensors last from step to step. `info` is carried into the manifest.
+    `kind` is the `nd.kind` of the argument or result it stands for; a state tensor, argument and result, is one
+    `rt.tensor`. The type is this rank's; `global_shape` and `dim_axes` (names of the mesh axes that shard each
+    dimension, major to minor) say which part of the global tensor it is. Integers of an input lie in [0, bound), or
+    equal `ignore`. The contents of an `output` are undefined until the step writes it; those of other tensors last from
+    step to step. `info` is carried into the manifest.
   }];
   let arguments = (ins StrAttr:$kind, StrAttr:$tensor_name, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape, OptionalAttr<ArrayAttr>:$dim_axes,
@@ -47,7 +49,9 @@ def RT_TensorOp : RT_Op<"tensor", [MemoryEffects<[MemAlloc]>]> {
 
 def RT_BufferOp : RT_Op<"buffer", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a temporary";
-  let description = [{ Its contents are undefined until written. It occupies the arena from its first use to its last. }];
+  let description = [{
+    Its contents are undefined until written. It occupies the arena from its first use to its last.
+  }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs RT_Buffer:$buffer);
   let assemblyFormat = "(`at` $offset^)? attr-dict `:` type($buffer)";
@@ -84,8 +88,8 @@ def RT_ViewOp : RT_Op<"view", [Pure]> {
 def RT_KernelOp : RT_Op<"kernel", [IsolatedFromAbove, NoTerminator, SingleBlock, Symbol]> {
   let summary = "a kernel to generate: an nd.kernel with the layouts of its operands and results";
   let description = [{
-    The body holds one `nd.kernel` of the block's arguments. `input_types` and `result_types` are the memrefs that launches pass.
-    `in_place` has one entry per result: the operand it overwrites, or -1.
+    The body holds one `nd.kernel` of the block's arguments. `input_types` and `result_types` are the memrefs that
+    launches pass. `in_place` has one entry per result: the operand it overwrites, or -1.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeArrayAttr:$input_types, TypeArrayAttr:$result_types,
                        DenseI64ArrayAttr:$in_place);
@@ -100,8 +104,8 @@ def RT_LaunchOp : RT_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceM
                                    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "runs a kernel";
   let description = [{
-    `outputs` are the results that are not computed in place of an input. `in_place` is the kernel's. `workspace` is memory
-    that all threads share during the launch.
+    `outputs` are the results that are not computed in place of an input. `in_place` is the kernel's. `workspace` is
+    memory that all threads share during the launch.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<RT_Buffer>:$inputs, Variadic<RT_Buffer>:$outputs,
                        Optional<RT_Buffer>:$workspace, DenseI64ArrayAttr:$in_place);
@@ -118,8 +122,9 @@ def RT_LaunchOp : RT_Op<"launch", [AttrSizedOperandSegments, DeclareOpInterfaceM
 def RT_GemmOp : RT_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "c = a b (+ bias) (+ c)";
   let description = [{
-    `a` is [M, K], `b` [K, N], `c` [M, N], or all three with a leading batch dimension; `bias` is [N]. Layouts say the rest: one of
-    the two inner strides of `a` and of `b` is 1, so that a transposed operand is a view; rows of `c` are contiguous.
+    `a` is [M, K], `b` [K, N], `c` [M, N], or all three with a leading batch dimension; `bias` is [N]. Layouts say the
+    rest: one of the two inner strides of `a` and of `b` is 1, so that a transposed operand is a view; rows of `c` are
+    contiguous.
   }];
   let arguments = (ins RT_FloatBuffer:$a, RT_FloatBuffer:$b, Optional<RT_FloatBuffer>:$bias, RT_FloatBuffer:$c,
                        UnitAttr:$accumulate);
@@ -130,7 +135,8 @@ def RT_GemmOp : RT_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterfac
   let hasVerifier = 1;
 }
 
-class RT_AttentionBase<string mnemonic> : RT_Op<mnemonic, [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+class RT_AttentionBase<string mnemonic> : RT_Op<mnemonic, [AttrSizedOperandSegments,
+      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let extraClassDeclaration = [{
     /// Operands that the operation writes.
     ::llvm::SmallVector<::mlir::OpOperand *> getWritten();
@@ -140,15 +146,21 @@ class RT_AttentionBase<string mnemonic> : RT_Op<mnemonic, [AttrSizedOperandSegme
 
 def RT_AttentionOp : RT_AttentionBase<"attention"> {
   let summary = "nd.attention on buffers";
-  let description = [{ The innermost stride of query, key, value and result is 1; everything else is contiguous, the mask strided. }];
-  let arguments = (ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value, Optional<RT_Buffer>:$positions,
-      Optional<RT_Buffer>:$documents, Optional<RT_Buffer>:$key_padding, Optional<RT_Buffer>:$mask, RT_FloatBuffer:$result,
+  let description = [{
+    The innermost stride of query, key, value and result is 1; everything else is contiguous, the mask strided.
+  }];
+  let arguments = (ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value,
+      Optional<RT_Buffer>:$positions,
+      Optional<RT_Buffer>:$documents, Optional<RT_Buffer>:$key_padding, Optional<RT_Buffer>:$mask,
+      RT_FloatBuffer:$result,
       RT_FloatBuffer:$lse, F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<I64Attr, "0">:$window,
       DefaultValuedAttr<F64Attr, "0.0">:$softcap);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `)` (`positions` `(` $positions^ `:` type($positions) `)`)?
-    (`documents` `(` $documents^ `:` type($documents) `)`)? (`key_padding` `(` $key_padding^ `:` type($key_padding) `)`)?
-    (`mask` `(` $mask^ `:` type($mask) `)`)? `outs` `(` $result `,` $lse `)` `scale` `=` $scale (`causal` $causal^)? attr-dict
+    (`documents` `(` $documents^ `:` type($documents) `)`)? (`key_padding` `(` $key_padding^ `:` type($key_padding)
+      `)`)?
+    (`mask` `(` $mask^ `:` type($mask) `)`)? `outs` `(` $result `,` $lse `)` `scale` `=` $scale (`causal` $causal^)?
+      attr-dict
     `:` type($query) `,` type($key) `,` type($value) `->` type($result) `,` type($lse)
   }];
 }
@@ -191,10 +203,12 @@ def RT_FillZeroOp : RT_Op<"fill_zero"> {
 def RT_CollectiveStartOp : RT_Op<"collective_start"> {
   let summary = "starts a collective over the ranks that differ only in the named mesh axes";
   let description = [{
-    Source and target are contiguous and belong to the transport until the wait; for an all-reduce they may be equal. `name` says for messages what
-    is moved, `reason` what asked for it. Collectives of a program start in the same order on all ranks.
+    Source and target are contiguous and belong to the transport until the wait; for an all-reduce they may be equal.
+    `name` says for messages what is moved, `reason` what asked for it. Collectives of a program start in the same order
+    on all ranks.
   }];
-  let arguments = (ins RT_CollectiveKindAttr:$kind, Arg<RT_Buffer, "", [MemRead]>:$source, Arg<RT_Buffer, "", [MemWrite]>:$target,
+  let arguments = (ins RT_CollectiveKindAttr:$kind, Arg<RT_Buffer, "", [MemRead]>:$source, Arg<RT_Buffer, "",
+      [MemWrite]>:$target,
                        StrArrayAttr:$axes, RT_ReductionAttr:$reduction, StrAttr:$name, OptionalAttr<StrAttr>:$reason,
                        UnitAttr:$scalar);
   let results = (outs RT_EventType:$event);
