@@ -14,6 +14,54 @@ using namespace nd;
 
 Type nd::memoryType(Type element) { return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element; }
 
+static bool isOne(const Node *node) {
+  auto value = node->kind == Node::Constant ? dyn_cast<FloatAttr>(node->constant) : FloatAttr();
+  return value && value.getValue().isExactlyValue(1.0);
+}
+
+/// The tanh of `tanh(x) + 1`.
+static const Node *tanhPlusOne(const Node *node) {
+  if (node->kind != Node::Elementwise || !isa<arith::AddFOp>(node->op))
+    return nullptr;
+  for (unsigned side : {0, 1}) {
+    const Node *tanh = node->operands[side];
+    if (isOne(node->operands[1 - side]) && tanh->kind == Node::Elementwise && isa<math::TanhOp>(tanh->op))
+      return tanh;
+  }
+  return nullptr;
+}
+
+/// An absolute error of one rounding is all that these uses of a tanh can tell; one exponential and one division give
+/// it.
+void NodeEmitter::findSigmoids() {
+  for (const Node &node : program.nodes)
+    if (node.kind == Node::Elementwise && isa<math::TanhOp>(node.op) && node.type.isF32() && node.onColumn && lanes > 1)
+      shiftedTanhs.insert(&node);
+  for (const Node &node : program.nodes) {
+    bool isSquare =
+        node.kind == Node::Elementwise && isa<arith::MulFOp>(node.op) && node.operands[0] == node.operands[1];
+    if (isSquare || tanhPlusOne(&node))
+      continue;
+    for (const Node *operand : node.operands)
+      shiftedTanhs.erase(operand);
+  }
+  for (const Root &root : program.roots)
+    for (const Node *node : root.nodes)
+      shiftedTanhs.erase(node);
+  for (auto &[node, where] : schedule.kept)
+    shiftedTanhs.erase(node);
+}
+
+Value NodeEmitter::emitSigmoid(const Node *tanh, RowScope &row) {
+  if (Value known = sigmoids.lookup({&row, tanh}))
+    return known;
+  Value x = b.splat(emit(tanh->operands[0], row), lanes);
+  Value e = b.exp(b.create<arith::MulFOp>(x, b.number(x.getType(), -2.0)));
+  Value result = b.div(b.number(x.getType(), 2.0), b.create<arith::AddFOp>(e, b.number(x.getType(), 1.0)));
+  sigmoids[{&row, tanh}] = result;
+  return result;
+}
+
 void NodeEmitter::emitUniform() {
   RowScope none;
   for (const Node &node : program.nodes)
@@ -90,6 +138,12 @@ Value NodeEmitter::emitNode(const Node *node, RowScope &row) {
     return b.create<arith::ConstantOp>(node->constant);
   if (node->kind == Node::Digit)
     return emitDigit(node->index.front(), row);
+  if (shiftedTanhs.contains(node)) {
+    Value sigmoid = emitSigmoid(node, row);
+    return b.create<arith::SubFOp>(sigmoid, b.number(sigmoid.getType(), 1.0));
+  }
+  if (const Node *tanh = tanhPlusOne(node); tanh && shiftedTanhs.contains(tanh))
+    return emitSigmoid(tanh, row);
   SmallVector<Value> operands;
   for (const Node *operand : node->operands) {
     Value value = emit(operand, row);

@@ -40,7 +40,9 @@ public:
   NodeEmitter(LaneBuilder &builder, const KernelLayout &layout, llvm::ArrayRef<mlir::Value> inputs,
               llvm::ArrayRef<mlir::Value> results)
       : b(builder), layout(layout), program(*layout.program), schedule(*layout.schedule), inputs(inputs),
-        results(results), lanes(layout.lanes) {}
+        results(results), lanes(layout.lanes) {
+    findSigmoids();
+  }
 
   /// Nodes that depend on nothing; the builder is at the function's entry.
   void emitUniform();
@@ -49,7 +51,7 @@ public:
   /// Starts the body of a loop over columns in stage `stage`.
   void enterBody(const Columns &columns, unsigned stage) {
     at = columns, currentStage = stage;
-    shared.clear(), bodies.clear();
+    shared.clear(), bodies.clear(), sigmoids.clear();
   }
   /// The value of a node at the current columns: a vector when it depends on them.
   mlir::Value emit(const Node *node, RowScope &row);
@@ -72,6 +74,8 @@ private:
     int64_t lane = 0;
   };
 
+  void findSigmoids();
+  mlir::Value emitSigmoid(const Node *tanh, RowScope &row);
   mlir::Value emitNode(const Node *node, RowScope &row);
   mlir::Value emitElementwise(const Node *node, llvm::ArrayRef<mlir::Value> operands);
   mlir::Value emitPrimitive(const Node *node, llvm::ArrayRef<mlir::Value> operands);
@@ -100,6 +104,10 @@ private:
   unsigned currentStage = 0;
   llvm::DenseMap<const Node *, mlir::Value> uniform, shared;
   llvm::DenseMap<std::pair<RowScope *, const Node *>, mlir::Value> bodies;
+  /// Hyperbolic tangents that are only squared or added to 1 (GELU), and 1 + tanh(x) = 2 / (1 + exp(-2 x)) of those in
+  /// this body.
+  llvm::DenseSet<const Node *> shiftedTanhs;
+  llvm::DenseMap<std::pair<RowScope *, const Node *>, mlir::Value> sigmoids;
 };
 
 /// The type that an element has in memory: booleans take one byte.

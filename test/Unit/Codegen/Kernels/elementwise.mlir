@@ -102,3 +102,14 @@ func.func @adamw(%p: tensor<${N}x${M}xf32>, %g: tensor<${N}x${M}xf32>, %m: tenso
   %a, %b, %c = nd.adamw %p grad %g moments %m, %v scalars %lr, %b1, %b2, %s, %f {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.01} : tensor<${N}x${M}xf32>, tensor<${N}x${M}xf32>, tensor<f32>, tensor<i1>
   return %a, %b, %c : tensor<${N}x${M}xf32>, tensor<${N}x${M}xf32>, tensor<${N}x${M}xf32>
 }
+// -----
+// The factor that GELU's gradient has: a tanh that is only shifted and squared.
+// sizes: N=300
+func.func @gelu_factor(%u: tensor<${N}xf32> {test.scale = 3.0 : f64}) -> (tensor<${N}xf32>, tensor<${N}xf32>) {
+  %one = arith.constant dense<1.0> : tensor<${N}xf32>
+  %t = math.tanh %u : tensor<${N}xf32>
+  %p = arith.addf %t, %one : tensor<${N}xf32>
+  %q = arith.mulf %t, %t : tensor<${N}xf32>
+  %d = arith.subf %one, %q : tensor<${N}xf32>
+  return %p, %d : tensor<${N}xf32>, tensor<${N}xf32>
+}
