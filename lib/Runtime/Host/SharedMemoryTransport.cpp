@@ -332,10 +332,13 @@ bool SharedMemoryTransport::complete(Call &call, int64_t index) {
     if (!await(call.rank, call.desc, counters.reduced[slot], target))
       return false;
     gatherShares(call, index);
-  } else if (call.desc.kind == ND_ALL_GATHER) {
-    gatherOperands(call, index);
   } else {
-    reducePiece(call, index);
+    if (call.desc.kind == ND_ALL_GATHER)
+      gatherOperands(call, index);
+    else
+      reducePiece(call, index);
+    // Nobody waits for it, but the next all-reduce in this slot counts on one arrival per round.
+    arrive(counters.reduced[slot], target);
   }
   arrive(counters.done[slot], target);
   return true;
