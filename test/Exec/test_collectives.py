@@ -105,3 +105,20 @@ def test_reduce_scatter(tmp_path):
 
         function.add(x, text, width, expected)
     check(function, tmp_path)
+
+
+def test_kinds_in_turn(tmp_path):
+    """Gathers and all-reduces of one group share its slots and counters."""
+    function, generator = Function(), torch.Generator().manual_seed(4)
+
+    def gather(value, t, r, i):
+        return f'nd.all_gather {value} {over(["dp"])} dim = 2 instance = {i} name = "x{i}" reason = "test" : {t} -> {r}'
+
+    def reduce(value, t, _, i):
+        return f'nd.all_reduce sum {value} {over(["dp"])} instance = {i} names = ["x{i}"] reason = "test" : {t}'
+
+    for _ in range(3):
+        x, y = torch.randn(2, 3, 4, generator=generator), torch.randn(2, 3, 4, generator=generator)
+        function.add(x, gather, 8, x.transpose(0, 1).reshape(1, 3, 8).expand(2, 3, 8).contiguous())
+        function.add(y, reduce, 4, y.sum(0, keepdim=True).expand(2, 3, 4).contiguous())
+    check(function, tmp_path)

@@ -2,8 +2,8 @@
 more ranks beside PyTorch.
 
 The rule says which dimensions of which operands a factor is (`nd-opt -nd-print-sharding-rules`); annotating these and nothing
-else makes the operation run on shards. All cases of one operation (of all elementwise ones of a dialect) become one program, on the
-smallest number of ranks that some factor's size is a multiple of."""
+else makes the operation run on shards. All cases of one operation (of all elementwise ones of a dialect) become one program,
+on the smallest number of ranks that some factor's size is a multiple of."""
 
 import collections
 import dataclasses
@@ -40,7 +40,7 @@ def printed_rule(case, folder):
         dims = [[d.split("*") for d in t.split(", ") if d] for t in re.findall(r"\[(.*?)\]", operands)]
         extent = {f: int(n) for f, n in (s.split("=") for s in sizes.split(", ") if s)}
         whole = re.search(r"need_replication=\{(.*?)\}", rest)
-        return list(zip(names, dims)), extent, set(whole.group(1).split(", ")) if whole else set()
+        return list(zip(names, dims, strict=True)), extent, set(whole.group(1).split(", ")) if whole else set()
     return None
 
 
@@ -109,7 +109,8 @@ def test_product_of_a_partial_sum_by_a_number(tmp_path):
     """The reduction comes behind the product: nd.scale."""
     x, s = torch.randn(4, 6), torch.randn(())
     text = """
-      func.func @forward(%x: tensor<4x6xf32> {nd.kind = "input", nd.name = "x"}, %s: tensor<f32> {nd.kind = "input", nd.name = "s"})
+      func.func @forward(%x: tensor<4x6xf32> {nd.kind = "input", nd.name = "x"},
+                         %s: tensor<f32> {nd.kind = "input", nd.name = "s"})
           -> (tensor<6xf32> {nd.kind = "output", nd.name = "y"}) {
         %0 = nd.reduce sum %x dims = [0] : tensor<4x6xf32> -> tensor<6xf32>
         %1 = nd.broadcast %s dims = [] : tensor<f32> -> tensor<6xf32>
