@@ -1,8 +1,12 @@
 """Small models of ten families of transformers, and how others export them."""
 
+import re
+
+import numpy as np
 import torch
 import transformers
 from nd_export import testing
+from safetensors.torch import load_file
 
 VOCABULARY = {"vocab_size": 61, "bos_token_id": 0, "eos_token_id": 0}
 LLAMA = VOCABULARY | {
@@ -74,6 +78,7 @@ NORMS = {"gpt2": ("layer_norm", 5), "opt": ("layer_norm", 5), "bert": ("layer_no
 NORMS |= {"gpt_neox": ("layer_norm", 5), "phi": ("layer_norm", 3), "gptj": ("layer_norm", 3)}
 ROTATIONS = {"gpt2": 0, "opt": 0, "bert": 0}
 BATCH, SEQ = 2, 12
+ARGUMENT = re.compile(r"%\w+: tensor<([\dx]*)(f32|i64)> \{((?:[^{}]|\{[^{}]*\})*)\}")
 
 
 class Logits(torch.nn.Module):
@@ -112,3 +117,20 @@ def export(model: torch.nn.Module, path, attention: str, positions: bool, symbol
     program = torch.onnx.export(module.eval(), arguments, dynamo=True, verbose=False, **shapes, **options)
     program.save(str(path))
     return module
+
+
+def arguments(mlir: str, folder):
+    """name -> value of every weight of the imported function, read where `nd.storage` says."""
+    found = {}
+    for shape, _, attributes in ARGUMENT.findall(next(line for line in mlir.splitlines() if "func.func" in line)):
+        field = dict(re.findall(r'([\w.]+) = "([^"]*)"', attributes))
+        if field["nd.kind"] != "weight":
+            continue
+        sizes = [int(size) for size in shape.split("x") if size]
+        if "key" in field:
+            found[field["nd.name"]] = load_file(folder / field["file"])[field["key"]]
+            continue
+        offset, length = (int(re.search(rf"{name} = (\d+)", attributes)[1]) for name in ("offset", "length"))
+        data = (folder / field["file"]).read_bytes()[offset : offset + length]
+        found[field["nd.name"]] = torch.from_numpy(np.frombuffer(data, np.float32).copy()).reshape(sizes)
+    return found

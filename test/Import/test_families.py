@@ -5,7 +5,6 @@ import json
 import re
 
 import families
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -26,24 +25,6 @@ PAIRS = [
     for j, route in enumerate(ROUTES)
     if (route.startswith("eager") if family == "gemma2" else (i + j) % len(ROUTES) == 0)
 ]
-ARGUMENT = re.compile(r"%\w+: tensor<([\dx]*)(f32|i64)> \{((?:[^{}]|\{[^{}]*\})*)\}")
-
-
-def arguments(mlir: str, folder):
-    """name -> value of every weight of the imported function, read where `nd.storage` says."""
-    found = {}
-    for shape, _, attributes in ARGUMENT.findall(next(line for line in mlir.splitlines() if "func.func" in line)):
-        field = dict(re.findall(r'([\w.]+) = "([^"]*)"', attributes))
-        if field["nd.kind"] != "weight":
-            continue
-        sizes = [int(size) for size in shape.split("x") if size]
-        if "key" in field:
-            found[field["nd.name"]] = load_file(folder / field["file"])[field["key"]]
-            continue
-        offset, length = (int(re.search(rf"{name} = (\d+)", attributes)[1]) for name in ("offset", "length"))
-        data = (folder / field["file"]).read_bytes()[offset : offset + length]
-        found[field["nd.name"]] = torch.from_numpy(np.frombuffer(data, np.float32).copy()).reshape(sizes)
-    return found
 
 
 def check(family, folder, given, expected):
@@ -59,7 +40,7 @@ def check(family, folder, given, expected):
     assert text.count(" causal ") == (0 if family == "bert" else 2)
     run("nd-opt", "--forward-only", mlir, "-o", folder / "step.mlir")
     run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
-    save_file(given | arguments(text, folder), folder / "in.safetensors")
+    save_file(given | families.arguments(text, folder), folder / "in.safetensors")
     run("nd-run", folder / "prog", "--call", folder / "in.safetensors", "-o", folder / "out.safetensors")
     results = load_file(folder / "out.safetensors")
     (logits,) = (value for name, value in results.items() if name.startswith("logits:"))

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Analysis/Positions.h"
 #include "NodeConversion.h"
 
 using namespace mlir;
@@ -74,6 +75,36 @@ template <ReductionKind kind, Form form = Form::plain> LogicalResult reduction(N
   return failure();
 }
 
+/// A product of slices: exporters take products of sizes, which are few.
+LogicalResult convertReduceProd(NodeConversion &node) {
+  constexpr int64_t maxFactors = 256;
+  FailureOr<ReductionDims> dims = dimsOf(node);
+  if (failed(dims))
+    return failure();
+  Value x = node.operand(0);
+  if (dims->isIdentity)
+    return node.replace({x});
+  bool isFloat = isa<FloatType>(node.type(0).getElementType());
+  for (int64_t dim : dims->dims) {
+    int64_t size = tensorTypeOf(x).getDimSize(dim);
+    if (size == 0 || size > maxFactors)
+      return node.error() << "multiplies " << size << " elements of dimension " << dim << "; 1 to " << maxFactors
+                          << " are supported";
+    Value product = node.slice(x, dim, 0, 1);
+    for (int64_t i = 1; i < size; ++i) {
+      Value next = node.slice(x, dim, i, 1);
+      product =
+          isFloat ? Value(node.create<arith::MulFOp>(product, next)) : Value(node.create<arith::MulIOp>(product, next));
+    }
+    x = product;
+  }
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(tensorTypeOf(x).getShape()))
+    if (dims->keep || !llvm::is_contained(dims->dims, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  return node.replace({node.reshape(x, shape)});
+}
+
 template <bool isMax> LogicalResult argExtreme(NodeConversion &node) {
   if (failed(node.requireOperands(1)))
     return failure();
@@ -135,8 +166,17 @@ LogicalResult convertCumSum(NodeConversion &node) {
   FailureOr<int64_t> dim = node.axis(*axis, node.type(0).getRank());
   if (failed(dim))
     return failure();
-  return node.replace({CumSumOp::create(node.builder(), node.loc(), node.type(0), node.operand(0), *dim,
-                                        node.intAttr("exclusive", 0) != 0, node.intAttr("reverse", 0) != 0)});
+  bool exclusive = node.intAttr("exclusive", 0) != 0, reverse = node.intAttr("reverse", 0) != 0;
+  // Running sums of one number are positions, which later passes recognise: number * (index + 1), or number * index.
+  std::optional<Linear> linear = analyzeLinear(node.operand(0));
+  if (linear && linear->isConstant() && !reverse) {
+    Value position = node.iota(node.type(0).getShape(), *dim);
+    if (!exclusive)
+      position = node.create<arith::AddIOp>(position, node.integer(position, 1));
+    return node.replace({node.create<arith::MulIOp>(position, node.integer(position, linear->offset))});
+  }
+  return node.replace(
+      {CumSumOp::create(node.builder(), node.loc(), node.type(0), node.operand(0), *dim, exclusive, reverse)});
 }
 
 } // namespace
@@ -146,6 +186,7 @@ void nd::onnx::populateReduction(OpTable &table) {
   table.onOp("ReduceMax", 1, reduction<ReductionKind::max>);
   table.onOp("ReduceMin", 1, reduction<ReductionKind::min>);
   table.onOp("ReduceMean", 1, reduction<ReductionKind::sum, Form::mean>);
+  table.onOp("ReduceProd", 1, convertReduceProd);
   table.onOp("ReduceSumSquare", 1, reduction<ReductionKind::sum, Form::sumOfSquares>);
   table.onOp("ReduceL1", 1, reduction<ReductionKind::sum, Form::norm1>);
   table.onOp("ReduceL2", 1, reduction<ReductionKind::sum, Form::norm2>);

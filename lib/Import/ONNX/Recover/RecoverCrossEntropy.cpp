@@ -55,7 +55,14 @@ struct RecoverPick : OpRewritePattern<TakeAlongOp> {
     int64_t last = type.getRank() - 1;
     if (int64_t(op.getDim()) != last || tensorTypeOf(op.getIndices()).getShape().back() != 1)
       return rewriter.notifyMatchFailure(op, "not one element of the last dimension");
-    Value scores = matchLogSoftmax(op.getInput(), last);
+    // Rows may have been merged between the two: the classes are the last dimension of both.
+    Value logs = op.getInput();
+    if (auto merged = logs.getDefiningOp<ReshapeOp>()) {
+      ArrayRef<int64_t> shape = merged.getInput().getType().getShape();
+      if (!shape.empty() && shape.back() == type.getShape().back())
+        logs = merged.getInput();
+    }
+    Value scores = matchLogSoftmax(logs, tensorTypeOf(logs).getRank() - 1);
     if (!scores)
       return rewriter.notifyMatchFailure(op, "not of a log-softmax");
     int64_t classes = type.getShape().back(), rows = type.getNumElements() / classes;
