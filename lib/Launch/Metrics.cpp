@@ -116,6 +116,8 @@ void ProgressLine::show(const StepMetrics &metrics) {
   std::string line = formatv("step {0}/{1}  loss {2:f4}  grad norm {3:f3}  lr {4}  {5:f0} tokens/s  {6} left",
                              metrics.first.step, steps, metrics.first.loss, metrics.first.gradNorm,
                              formatv("{0:e2}", metrics.first.lr), metrics.tokensPerSecond(), duration(left));
+  if (!metrics.first.applied)
+    line += "  not applied: no valid token, or gradients that are not finite";
   if (!terminal) {
     stream << line << '\n';
     stream.flush();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Launch/Weights.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>
@@ -26,6 +27,9 @@ Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifes
   SmallString<256> path(target);
   while (path.size() > 1 && path.back() == '/')
     path.pop_back();
+  // A link stays a link: what it points at is replaced.
+  if (SmallString<256> real; !sys::fs::real_path(path, real))
+    path = real;
   folder->target = std::string(path);
   folder->weightsFolder = weightsFolder.str();
   for (const FileSlice &slice : weights)
@@ -43,13 +47,8 @@ Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifes
   bool same = false;
   if (!sys::fs::equivalent(path, weightsFolder, same) && same)
     return makeError("--save=" + path + " would replace the folder that the weights come from; choose another");
-  SmallString<256> model(path);
-  sys::path::append(model, "model.safetensors");
-  std::error_code code;
-  bool empty = sys::fs::directory_iterator(path, code) == sys::fs::directory_iterator();
-  if (sys::fs::exists(path) && !sys::fs::exists(model) && !(sys::fs::is_directory(path) && !code && empty))
-    return makeError("--save=" + path +
-                     " exists and holds no saved model (no model.safetensors); choose another folder");
+  if (Error error = folder->refuseForeignFiles())
+    return std::move(error);
   for (const std::string &source : folder->filesToCopy())
     if (!sys::fs::exists(source))
       return makeError("cannot save: " + source +
@@ -61,6 +60,25 @@ Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifes
     return makeError("cannot write beside " + path + ": " + temporary + ": " + error.message());
   folder->temporary = std::string(temporary);
   return folder;
+}
+
+/// Everything in the folder that is to be replaced must be something that a save writes.
+Error SaveFolder::refuseForeignFiles() const {
+  if (!sys::fs::exists(target))
+    return Error::success();
+  if (!sys::fs::is_directory(target))
+    return makeError("--save=" + target + " is not a folder; choose another name");
+  StringSet<> ours = {"model.safetensors"};
+  for (const std::string &file : filesToCopy())
+    ours.insert(sys::path::filename(file));
+  std::error_code code;
+  for (sys::fs::directory_iterator it(target, code), end; !code && it != end; it.increment(code))
+    if (!ours.contains(sys::path::filename(it->path())))
+      return makeError("--save=" + target + " holds '" + sys::path::filename(it->path()) +
+                       "', which is no part of this saved model and would be lost; choose another folder");
+  if (code)
+    return makeError("--save=" + target + ": " + code.message());
+  return Error::success();
 }
 
 std::vector<std::string> SaveFolder::filesToCopy() const {

@@ -81,6 +81,33 @@ def _node_in_message(program, message: str) -> torch.fx.Node | None:
     return next(iter(same + [n for n in program.graph.nodes if named.group(2) in str(n.target)]), None)
 
 
+# Arguments that the translation to ONNX drops without a word: operation -> argument -> its neutral value and a remedy.
+_DROPPED = {
+    torch.ops.aten.cross_entropy_loss.default: {
+        "label_smoothing": (0.0, "write the smoothed loss out of log_softmax, gather and mean")
+    },
+    torch.ops.aten.embedding.default: {
+        "scale_grad_by_freq": (False, "leave it off: the gradient would not be scaled"),
+    },
+}
+
+
+def refuse_dropped_arguments(program) -> None:
+    """Refuses calls whose arguments would be lost in translation: the program would train on other numbers."""
+    for node in program.graph.nodes:
+        for name, (neutral, remedy) in _DROPPED.get(node.target, {}).items():
+            position = [a.name for a in node.target._schema.arguments].index(name)
+            value = node.kwargs.get(name, node.args[position] if position < len(node.args) else neutral)
+            if value != neutral:
+                scopes = list((node.meta.get("nn_module_stack") or {}).values())
+                raise ExportError(
+                    f"{node.target.name().split('::')[-1]} with {name}={value} has no translation to ONNX",
+                    str(scopes[-1][0]) if scopes else None,
+                    where_in_trace(node.meta.get("stack_trace")),
+                    remedy,
+                )
+
+
 def refuse_state(program) -> None:
     """The translation to ONNX silently drops updates of buffers: refuse a graph with any."""
     buffers = program.graph_signature.inputs_to_buffers

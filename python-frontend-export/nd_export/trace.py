@@ -13,7 +13,7 @@ import torch
 
 from . import fake
 from .errors import ExportError
-from .failures import conversion_errors, quiet, refuse_state, user_errors
+from .failures import conversion_errors, quiet, refuse_dropped_arguments, refuse_state, user_errors
 from .progress import Progress
 from .where import ModuleTracker
 
@@ -74,6 +74,7 @@ def trace(
     with quiet(), progress.stage("tracing the module"), user_errors(tracker), tracker.watch():
         program = torch.export.export(module, (), inputs, dynamic_shapes=shapes, strict=False)
     refuse_state(program)
+    refuse_dropped_arguments(program)
     with quiet(), progress.stage("translating to ONNX"), conversion_errors(program), fake.mode_of(module):
         onnx_program = torch.onnx.export(program, dynamo=True, optimize=False, opset_version=OPSET, verbose=False)
     if onnx_program is None:

@@ -152,6 +152,23 @@ def test_batch_norm_is_refused_in_training(tmp_path):
     assert "LayerNorm" in error.value.remedy
 
 
+class Smoothed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Linear(3, 7)
+
+    def forward(self, x, labels):
+        loss = torch.nn.functional.cross_entropy(self.head(x), labels, reduction="sum", label_smoothing=0.1)
+        return loss, (labels != -100).sum()
+
+
+def test_label_smoothing_is_refused(tmp_path):
+    """torch.onnx.export drops it without a word."""
+    with pytest.raises(ExportError, match="cross_entropy_loss with label_smoothing=0.1") as error:
+        nd_export.export(Smoothed(), (torch.randn(4, 3), torch.arange(4)), tmp_path, outputs=["loss_sum", "loss_count"])
+    assert "log_softmax" in error.value.remedy
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [

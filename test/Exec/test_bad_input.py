@@ -177,3 +177,22 @@ def test_a_full_disk_leaves_the_previous_folder(road, tokens, tmp_path):
     (tmp_path / "disk").mkdir()
     namespace = ("unshare", "--map-root-user", "--mount", "sh", "-c", FULL_DISK, tmp_path / "disk")
     refuses(*namespace, *train(road, tokens[0]), says=["saved", "space"])
+
+
+def test_a_save_never_deletes_what_it_would_not_write(road, tokens, tmp_path):
+    saved = tmp_path / "saved"
+    run(*train(road, tokens[0], "--save", saved))
+    (saved / "notes.txt").write_text("mine")
+    refuses(*train(road, tokens[0], "--save", saved), says=["notes.txt", "lost"])
+    assert (saved / "notes.txt").read_text() == "mine"
+
+
+def test_a_save_through_a_link_replaces_what_it_points_at(road, tokens, tmp_path):
+    run(*train(road, tokens[0], "--save", tmp_path / "real"))
+    (tmp_path / "link").symlink_to("real")
+    run(*train(road, tokens[0], "--save", tmp_path / "link"))
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real" / "model.safetensors").exists()
+
+
+def test_threads_are_at_least_one(road, tokens):
+    refuses(*train(road, tokens[0], "--threads=0"), says=["threads", "one"])

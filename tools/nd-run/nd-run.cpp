@@ -105,6 +105,8 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
   Expected<nd::StepOptions> step = stepOptions.get();
   if (!step)
     return step.takeError();
+  if (options.threads.getNumOccurrences() && options.threads < 1)
+    return nd::launch::makeError("--threads=" + Twine(options.threads) + ": a rank has at least one thread");
   Expected<std::string> folder = programFolder(options, std::move(arguments));
   if (!folder)
     return folder.takeError();

@@ -55,6 +55,7 @@ public:
 
 private:
   explicit SaveFolder(const Manifest &manifest) : manifest(manifest) {}
+  llvm::Error refuseForeignFiles() const;
   std::vector<std::string> filesToCopy() const;
   llvm::Error copyFiles();
   llvm::Error replaceTarget();

@@ -126,8 +126,9 @@ KernelBody Grouping::bodyOf(ArrayRef<unsigned> members, const llvm::SetVector<Op
                   });
     if (!isRead)
       continue;
+    // An operation with a loop nest of its own writes all of its results, read or not.
     for (Value result : op->getResults())
-      if (!result.use_empty())
+      if (!result.use_empty() || isSpecial(op))
         body.results.push_back(result);
   }
   return body;

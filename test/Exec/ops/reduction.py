@@ -46,6 +46,16 @@ def cases():
             ("x",),
             (0,),
         )
+    for read in (0, 1):  # the other result is not
+        yield Case(
+            "nd.top_k",
+            {"x": r.f(3, 7)},
+            f"%r{read}, %other = nd.top_k %x : {t(3, 7)} -> {t(3, 2)}, {t(3, 2, dtype='i64')}".replace(
+                "%r1, %other", "%other, %r0"
+            ),
+            [t(3, 2, dtype="i64" if read else "f32")],
+            lambda x, read=read: torch.topk(x, 2)[read],
+        )
     for shape, dim in (((3, 5), 1), ((4, 3), 0), ((1, 40), 1)):
         for exclusive in (False, True):
             for reverse in (False, True):
