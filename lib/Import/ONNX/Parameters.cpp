@@ -47,6 +47,11 @@ public:
     }
     if (sidecar && failed(checkAllFound()))
       return failure();
+    if (!computed.empty())
+      emitWarning(file.location()) << computed.size()
+                                   << " initializers were computed by the exporter's optimizer and are taken as "
+                                   << "parameters under its names (" << computed.front()
+                                   << ", ...); export with optimize=False to keep the model's names";
     for (auto [parameter, attributes] : llvm::zip_equal(parameters, pending))
       parameter.attributes = attributes.getDictionary(builder.getContext());
     return std::move(parameters);
@@ -152,9 +157,7 @@ private:
     if (!kinds.empty()) {
       // The exporter's optimizer has computed this from parameters or constants and the names are gone.
       if (type->getRank() >= 2 && weightLike.contains(tensor.name())) {
-        emitWarning(file.location())
-            << "initializer '" << tensor.name() << "' was computed by the exporter's optimizer and is taken "
-            << "as a parameter under this name; export with optimize=False to keep the model's names";
+        computed.push_back(tensor.name());
         return Role::parameter;
       }
       return tooLarge ? Role::frozen : Role::constant;
@@ -256,6 +259,7 @@ private:
   Builder builder;
   llvm::StringMap<std::string> kinds;
   llvm::StringSet<> used, weightLike, seen;
+  SmallVector<std::string> computed;
   llvm::StringMap<const Sidecar::Parameter *> byName;
   llvm::StringMap<std::string> canonical;
   llvm::StringMap<size_t> argumentOf;
