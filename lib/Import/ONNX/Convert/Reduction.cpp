@@ -159,6 +159,23 @@ LogicalResult convertTopK(NodeConversion &node) {
   return node.replace({node.transpose(values, order), node.transpose(top.getIndices(), order)});
 }
 
+/// The whole number that every element equals, also through conversions and repetitions of a constant.
+std::optional<int64_t> repeatedInteger(Value value) {
+  while (auto *op = value.getDefiningOp()) {
+    if (!isa<arith::SIToFPOp, arith::UIToFPOp, BroadcastOp, ReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  if (std::optional<APFloat> number = nd::floatSplatOf(value)) {
+    APSInt whole(64, /*isUnsigned=*/false);
+    bool isExact = false;
+    number->convertToInteger(whole, APFloat::rmTowardZero, &isExact);
+    return isExact ? std::optional<int64_t>(whole.getSExtValue()) : std::nullopt;
+  }
+  std::optional<Linear> linear = analyzeLinear(value);
+  return linear && linear->isConstant() ? std::optional<int64_t>(linear->offset) : std::nullopt;
+}
+
 LogicalResult convertCumSum(NodeConversion &node) {
   FailureOr<int64_t> axis = node.constantInt(1, "axis");
   if (failed(axis))
@@ -168,12 +185,13 @@ LogicalResult convertCumSum(NodeConversion &node) {
     return failure();
   bool exclusive = node.intAttr("exclusive", 0) != 0, reverse = node.intAttr("reverse", 0) != 0;
   // Running sums of one number are positions, which later passes recognise: number * (index + 1), or number * index.
-  std::optional<Linear> linear = analyzeLinear(node.operand(0));
-  if (linear && linear->isConstant() && !reverse) {
+  std::optional<int64_t> number = repeatedInteger(node.operand(0));
+  if (number && !reverse) {
     Value position = node.iota(node.type(0).getShape(), *dim);
     if (!exclusive)
       position = node.create<arith::AddIOp>(position, node.integer(position, 1));
-    return node.replace({node.create<arith::MulIOp>(position, node.integer(position, linear->offset))});
+    position = node.create<arith::MulIOp>(position, node.integer(position, *number));
+    return node.replace({node.cast(position, node.type(0).getElementType())});
   }
   return node.replace(
       {CumSumOp::create(node.builder(), node.loc(), node.type(0), node.operand(0), *dim, exclusive, reverse)});
