@@ -89,14 +89,15 @@ for _op, _cases in BY_OP.items():
     GROUPS[_op if _op.startswith("nd.") else _op.split(".")[0]] += _cases
 
 
-@pytest.mark.parametrize("group", sorted(GROUPS))
+# An iota has no operand to annotate; it is sharded with what reads it, in whole programs.
+@pytest.mark.parametrize("group", sorted(GROUPS.keys() - {"nd.iota"}))
 def test_on_shards(group, tmp_path):
     for ranks in (2, 3, 5, 7):
         all_sharded = [s for case in GROUPS[group] for s in shardings(case, ranks, tmp_path)]
         if all_sharded:
             break
     else:
-        pytest.skip("no case has a dimension that ranks can share")
+        pytest.fail("no case has a dimension that ranks can share: add one")
     program = Program(tmp_path, module(all_sharded), "--forward-only", f"--shard=dp{ranks}", ranks=ranks)
     got = program.call({f"{n}_{i}": v.clone() for i, s in enumerate(all_sharded) for n, v in s.case.inputs.items()})
     for i, sharded in enumerate(all_sharded):

@@ -32,7 +32,7 @@ Grouping::Grouping(Block &block) {
     groups.emplace_back().members.push_back(nodes.size() - 1);
     groups.back().opaque = !computes(op) && !isPartOfReaders(op);
   };
-  // What an operation outside of kernels reads must be in memory, even a constant.
+  // What an operation outside of kernels, or with a loop nest of its own, reads must be in memory, even a constant.
   llvm::SetVector<Operation *> wanted;
   auto want = [&](Value value) {
     Operation *op = value.getDefiningOp();
@@ -42,7 +42,7 @@ Grouping::Grouping(Block &block) {
       wanted.insert(op);
   };
   for (Operation &op : block) {
-    if (isView(&op) || isPartOfReaders(&op) || computes(&op))
+    if (isView(&op) || isPartOfReaders(&op) || (computes(&op) && !isSpecial(&op)))
       continue;
     for (Value operand : op.getOperands())
       want(operand);
@@ -106,7 +106,7 @@ KernelBody Grouping::bodyOf(ArrayRef<unsigned> members, const llvm::SetVector<Op
     if (body.ops.contains(op))
       return;
     for (Value operand : op->getOperands()) {
-      if (isInside(operand))
+      if (isInside(operand) && !isSpecial(op))
         add(operand.getDefiningOp());
       else
         inputs.insert(operand);

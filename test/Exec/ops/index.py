@@ -61,3 +61,11 @@ def cases():
             lambda ids, updates, shape=shape, dim=dim: updates.new_zeros(shape).scatter_add(dim, ids, updates),
             ("updates",),
         )
+    yield Case(  # updates that are a constant
+        "nd.scatter_add",
+        {"ids": r.i(5, 3)},
+        "%one = arith.constant dense<1.0> : tensor<3x2xf32>\n"
+        f"%r0 = nd.scatter_add %ids, %one : {t(3, dtype='i64')}, {t(3, 2)} -> {t(5, 2)}",
+        [t(5, 2)],
+        lambda ids: torch.zeros(5, 2).index_add(0, ids, torch.ones(3, 2)),
+    )

@@ -94,6 +94,7 @@ def pad(r):
     for source, low, high, interior in (
         ((3, 4), [1, 0], [0, 2], [0, 0]),
         ((2, 3), [0, 1], [1, 0], [0, 2]),
+        ((2, 4), [0, 1], [0, 2], [0, 0]),
         ((1, 1), [0, 2], [3, 0], [0, 0]),
     ):
         result = [a + n + b + max(n - 1, 0) * i for n, a, b, i in zip(source, low, high, interior, strict=True)]
