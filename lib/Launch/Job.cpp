@@ -326,10 +326,16 @@ std::string Job::describeWaiting(int64_t except) const {
 Error Job::lost(Process &process, std::string how) {
   if (how.empty())
     how = process.explainEnd();
+  // The others may still be on their way to the collective that they will miss this rank in.
+  std::string waiting = describeWaiting(process.rank);
+  for (int attempt = 0; manifest.ranks > 1 && waiting.empty() && attempt < 100; ++attempt) {
+    usleep(2000);
+    waiting = describeWaiting(process.rank);
+  }
   reinterpret_cast<rt::JobStatus *>(shared)->lostRank.store(static_cast<int32_t>(process.rank) + 1);
   readOutput(process);
-  std::string message = "rank " + std::to_string(process.rank) + " (process " + std::to_string(process.pid) + ") " +
-                        how + describeWaiting(process.rank);
+  std::string message =
+      "rank " + std::to_string(process.rank) + " (process " + std::to_string(process.pid) + ") " + how + waiting;
   if (!process.lastLines.empty()) {
     message += "\n  its last output:";
     for (const std::string &line : process.lastLines)
