@@ -6,6 +6,7 @@
 
 #include "MeshView.h"
 #include "Program.h"
+#include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -88,6 +89,14 @@ FailureOr<TensorSharding> MeshView::fromAttr(ShardingAttr attr, ArrayRef<int64_t
   llvm::sort(sharding.unreduced);
   sharding.kind = attr.getKind();
   return sharding;
+}
+
+FailureOr<TensorSharding> MeshView::fromArgument(func::FuncOp function, BlockArgument argument) const {
+  auto attr = function.getArgAttrOfType<ShardingAttr>(argument.getArgNumber(), nd::names::kSharding);
+  if (!attr)
+    return function.emitError() << describe(argument) << " has no nd.sharding; run nd-annotate first";
+  return fromAttr(attr, cast<RankedTensorType>(argument.getType()).getShape(), describe(argument),
+                  [&] { return function.emitError(); });
 }
 
 FailureOr<TensorSharding> MeshView::fromType(Value value, Operation *op) const {

@@ -7,6 +7,7 @@
 #ifndef ND_LIB_SHARDING_MESHVIEW_H
 #define ND_LIB_SHARDING_MESHVIEW_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nd/Sharding/FactorSharding.h"
 
 namespace nd {
@@ -29,6 +30,8 @@ public:
   /// `tensor` names the tensor in errors.
   mlir::FailureOr<TensorSharding> fromAttr(ShardingAttr attr, llvm::ArrayRef<int64_t> shape, llvm::StringRef tensor,
                                            llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+  /// The sharding that `nd.sharding` says of an argument of `function`, checked.
+  mlir::FailureOr<TensorSharding> fromArgument(mlir::func::FuncOp function, mlir::BlockArgument argument) const;
   /// The sharding in a value's type, checked; errors are emitted at `op`.
   mlir::FailureOr<TensorSharding> fromType(mlir::Value value, mlir::Operation *op) const;
 

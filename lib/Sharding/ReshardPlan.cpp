@@ -34,7 +34,10 @@ std::optional<SmallVector<ReshardStep>> nd::planReshard(const MeshView &mesh, co
       unsigned *it = llvm::find(state.unreduced, axis);
       if (it == state.unreduced.end()) {
         why = "dimension " + std::to_string(dim) + " of a tensor that is replicated over " + mesh.str({axis}) +
-              " is needed sharded over it, and cutting a shard out of a whole tensor is built in the next release";
+              " is needed sharded over it, and cutting a shard out of a whole tensor is built in the next release"
+              "; in the model, keep the sharded dimension the major one where dimensions are merged (batch first), or "
+              "use "
+              "one rank";
         return std::nullopt;
       }
       state.unreduced.erase(it);

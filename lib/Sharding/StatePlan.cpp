@@ -71,11 +71,7 @@ Value nd::buildScaleFactor(OpBuilder &builder, Operation *product, unsigned tens
 LogicalResult StatePlan::readArguments() {
   func::FuncOp function = program.function;
   for (BlockArgument argument : program.getBody().getArguments()) {
-    auto attr = function.getArgAttrOfType<ShardingAttr>(argument.getArgNumber(), names::kSharding);
-    if (!attr)
-      return function.emitError() << describe(argument) << " has no nd.sharding; run nd-annotate first";
-    FailureOr<TensorSharding> sharding =
-        mesh.fromAttr(attr, typeOf(argument).getShape(), describe(argument), [&] { return function.emitError(); });
+    FailureOr<TensorSharding> sharding = mesh.fromArgument(function, argument);
     if (failed(sharding))
       return failure();
     states[argument] = *sharding;

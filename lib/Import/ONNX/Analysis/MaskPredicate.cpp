@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MaskPredicate.h"
+#include "Constants.h"
 #include "Positions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -29,22 +30,6 @@ constexpr int64_t maxListed = int64_t(1) << 24;
 
 using Dims = SmallVector<int64_t>;
 enum : int64_t { kBatch = 0, kQuery = 2, kKey = 3 };
-
-std::optional<double> floatSplat(Value value) {
-  for (unsigned depth = 0; depth < maxDepth; ++depth) {
-    if (std::optional<APFloat> number = nd::floatSplatOf(value)) {
-      bool losesInfo;
-      APFloat wide = *number;
-      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-      return wide.convertToDouble();
-    }
-    Operation *op = value.getDefiningOp();
-    if (!isa_and_nonnull<BroadcastOp, ReshapeOp>(op))
-      return std::nullopt;
-    value = op->getOperand(0);
-  }
-  return std::nullopt;
-}
 
 /// Moves (value, dims) from the result to the operand of an operation that only moves or repeats elements.
 bool stepThroughMove(Value &value, Dims &dims) {
@@ -118,12 +103,12 @@ private:
     Operation *op = value.getDefiningOp();
     DenseElementsAttr elements;
     if (matchPattern(value, m_Constant(&elements)))
-      return elements.isSplat() ? floatSplat(value) == 0.0 : visitListed(elements, dims);
+      return elements.isSplat() ? splatNumber(value) == 0.0 : visitListed(elements, dims);
     if (isa_and_nonnull<arith::AddFOp, arith::MinimumFOp>(op))
       return visit(op->getOperand(0), dims, depth + 1) && visit(op->getOperand(1), dims, depth + 1);
     if (auto select = dyn_cast_or_null<arith::SelectOp>(op)) {
-      std::optional<double> whenTrue = floatSplat(select.getTrueValue()),
-                            whenFalse = floatSplat(select.getFalseValue());
+      std::optional<double> whenTrue = splatNumber(select.getTrueValue()),
+                            whenFalse = splatNumber(select.getFalseValue());
       if (whenTrue == 0.0 && whenFalse && isMinusInfinity(*whenFalse))
         return visit(select.getCondition(), dims, depth + 1);
       if (whenTrue && isMinusInfinity(*whenTrue)) {

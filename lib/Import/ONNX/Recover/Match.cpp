@@ -11,22 +11,6 @@ using namespace mlir;
 using namespace nd;
 using namespace nd::onnx;
 
-std::optional<double> nd::onnx::splatNumber(Value value) {
-  for (unsigned depth = 0; depth < 16; ++depth) {
-    if (std::optional<APFloat> number = nd::floatSplatOf(value)) {
-      bool losesInfo;
-      APFloat wide = *number;
-      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
-      return wide.convertToDouble();
-    }
-    Operation *op = value.getDefiningOp();
-    if (!isa_and_nonnull<BroadcastOp, ReshapeOp>(op))
-      return std::nullopt;
-    value = op->getOperand(0);
-  }
-  return std::nullopt;
-}
-
 Value nd::onnx::lookThroughUnitReshapes(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
     if (!unitReshapeMap(tensorTypeOf(reshape.getInput()).getShape(), tensorTypeOf(reshape).getShape()))

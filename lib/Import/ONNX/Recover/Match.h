@@ -7,15 +7,13 @@
 #ifndef ND_LIB_IMPORT_ONNX_RECOVER_MATCH_H
 #define ND_LIB_IMPORT_ONNX_RECOVER_MATCH_H
 
+#include "Analysis/Constants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/PatternMatch.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 
 namespace nd::onnx {
-
-/// The number that all elements of a float tensor equal, through broadcasts and reshapes of constants.
-std::optional<double> splatNumber(mlir::Value value);
 
 /// The operand behind reshapes that only add and remove dimensions of size 1.
 mlir::Value lookThroughUnitReshapes(mlir::Value value);
