@@ -148,7 +148,13 @@ Error Job::move(MessageType type, ArrayRef<FileSlice> slices) {
   MessageWriter out;
   out.add<uint32_t>(slices.size());
   for (const FileSlice &slice : slices)
-    out.add(slice.tensor).add(slice.dtype).add(slice.offset).add(slice.path);
+    out.add(slice.tensor)
+        .add(slice.dtype)
+        .add(slice.offset)
+        .add(static_cast<int32_t>(slice.part.dim))
+        .add(slice.part.offset)
+        .add(slice.part.size)
+        .add(slice.path);
   return command(type, out.getPayload());
 }
 

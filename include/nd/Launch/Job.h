@@ -55,11 +55,13 @@ struct ReadyReport {
   int32_t cpuLevel = 0;
 };
 
-/// A slice of a file for one tensor of the program; the same table goes to all ranks.
+/// A slice of a file for one tensor of the program; the same table goes to all ranks. `part`: the file holds a larger
+/// tensor, of which this one is a part.
 struct FileSlice {
   int32_t tensor, dtype;
   int64_t offset;
   std::string path;
+  PartOf part = {};
 };
 
 class Job {

@@ -23,12 +23,20 @@ struct Storage {
   int64_t offset = 0, length = 0;
 };
 
+/// Elements [offset, offset + own size) of dimension `dim` of the model's tensor `name`, which has `size` there; size
+/// 0: the tensor is whole.
+struct PartOf {
+  std::string name;
+  int64_t dim = 0, offset = 0, size = 0;
+};
+
 struct TensorInfo {
   std::string kind, name;
   int32_t dtype = ND_F32;
   llvm::SmallVector<int64_t, 4> globalShape;
   int64_t bound = 0;
   std::optional<Storage> storage;
+  PartOf part;
 
   std::string describe() const { return kind + " '" + name + "'"; }
   int64_t numElements() const;

@@ -48,8 +48,8 @@ LogicalResult HostProgram::readTensors() {
       return tensor.emitOpError("has no offset: run rt-plan-memory");
     if (std::optional<ArrayAttr> dims = tensor.getDimAxes())
       for (auto names : dims->getAsRange<ArrayAttr>()) {
-        if (names.size() > 4)
-          return tensor.emitOpError("shards a dimension over more than 4 axes");
+        if (names.size() > ND_MAX_DIM_AXES)
+          return tensor.emitOpError("shards a dimension over more than ") << ND_MAX_DIM_AXES << " axes";
         for (auto name : names.getAsRange<StringAttr>())
           if (!mesh || !mesh.findAxis(name))
             return tensor.emitOpError("is sharded over axis ") << name << ", which no nd.mesh of the module has";

@@ -88,6 +88,19 @@ private:
               json.value(name.getValue());
         });
     });
+    if (std::optional<ArrayAttr> blocks = tensor.getDimBlocks()) {
+      json.attributeBegin("dim_blocks");
+      writeValue(*blocks);
+      json.attributeEnd();
+    }
+    if (std::optional<ArrayRef<int64_t>> units = tensor.getUnits())
+      json.attributeObject("units", [&] {
+        json.attribute("dim", static_cast<int64_t>(*tensor.getUnitsDim()));
+        json.attribute("size", static_cast<int64_t>(*tensor.getUnitSize()));
+        writeSizes("order", *units);
+      });
+    if (std::optional<uint64_t> value = tensor.getPadValue())
+      json.attribute("pad_value", static_cast<int64_t>(*value));
     json.attribute("offset", static_cast<int64_t>(*tensor.getOffset()));
     if (std::optional<uint64_t> bound = tensor.getBound())
       json.attribute("bound", static_cast<int64_t>(*bound));

@@ -304,20 +304,29 @@ llvm::Constant *StepEmitter::tensorDescriptor(rt::TensorOp tensor) {
   MemRefType type = tensor.getBuffer().getType();
   ArrayRef<int64_t> shape = type.getShape();
   ArrayRef<int64_t> global = tensor.getGlobalShape() ? *tensor.getGlobalShape() : shape;
-  SmallVector<llvm::Constant *> sizes, globalSizes, axes;
+  SmallVector<llvm::Constant *> sizes, globalSizes, axes, blocks;
   for (int64_t dim = 0; dim < ND_MAX_RANK; ++dim) {
     bool exists = dim < type.getRank();
     sizes.push_back(c.i64(exists ? shape[dim] : 0));
     globalSizes.push_back(c.i64(exists ? global[dim] : 0));
-    SmallVector<llvm::Constant *> names(4, c.i8(-1));
+    SmallVector<llvm::Constant *> names(ND_MAX_DIM_AXES, c.i8(-1)), dimBlocks(ND_MAX_DIM_AXES, c.i64(0));
     if (exists && tensor.getDimAxes())
       for (auto [position, name] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimAxes())[dim])))
         names[position] = c.i8(llvm::countr_zero(host.axisMask(ArrayAttr::get(tensor.getContext(), name))));
+    if (exists && tensor.getDimBlocks())
+      for (auto [position, block] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimBlocks())[dim])))
+        dimBlocks[position] = c.i64(cast<IntegerAttr>(block).getInt());
     axes.push_back(c.array(names));
+    blocks.push_back(c.array(dimBlocks));
   }
+  SmallVector<llvm::Constant *> units;
+  for (int64_t unit : tensor.getUnits().value_or(ArrayRef<int64_t>()))
+    units.push_back(c.i64(unit));
   return c.structure({c.string(tensor.getKind()), c.string(tensor.getTensorName()),
                       c.i32(*abiType(type.getElementType())), c.i32(type.getRank()), c.array(sizes),
-                      c.array(globalSizes), c.array(axes), c.i64(*tensor.getOffset()),
+                      c.array(globalSizes), c.array(axes), c.array(blocks), c.i32(tensor.getUnitsDim().value_or(0)),
+                      c.i32(units.size()), c.i64(tensor.getUnitSize().value_or(0)), c.table(units, "units"),
+                      c.i64(tensor.getPadValue().value_or(0)), c.i64(*tensor.getOffset()),
                       c.i64(tensor.getBound().value_or(0)), c.i64(tensor.getIgnore().value_or(0))});
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProgramBuilder.h"
+#include "StorageLayout.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
@@ -14,8 +15,8 @@ using namespace nd;
 namespace {
 
 /// Attributes of an argument or result that go into the manifest under their names without `nd.`.
-constexpr llvm::StringLiteral kInfoAttributes[] = {names::kTrainable, names::kRank, names::kStorage, names::kAliases,
-                                                   names::kPaddingIdx};
+constexpr llvm::StringLiteral kInfoAttributes[] = {names::kTrainable, names::kRank,       names::kStorage,
+                                                   names::kAliases,   names::kPaddingIdx, names::kPart};
 
 bool isContiguousAnywhere(ArrayRef<int64_t> shape, rt::Layout layout) {
   layout.offset = 0;
@@ -32,8 +33,8 @@ LogicalResult ProgramBuilder::build() {
   program = rt::ProgramOp::create(builder, loc, function.getSymName());
   builder.setInsertionPointToEnd(&program.getBody().front());
   for (auto [index, storage] : llvm::enumerate(assignment.getStorages()))
-    if (storage.isTensor())
-      declareTensor(index);
+    if (storage.isTensor() && failed(declareTensor(index)))
+      return failure();
   declarations.setInsertionPointToEnd(&program.getBody().front());
   findForward();
   for (Operation &op : function.getBody().front().without_terminator()) {
@@ -52,7 +53,7 @@ LogicalResult ProgramBuilder::build() {
 // Memory
 //===----------------------------------------------------------------------===//
 
-void ProgramBuilder::declareTensor(unsigned index) {
+LogicalResult ProgramBuilder::declareTensor(unsigned index) {
   const Storage &storage = assignment.getStorages()[index];
   bool isArgument = storage.argument.has_value();
   auto attribute = [&](StringRef name) -> Attribute {
@@ -87,11 +88,17 @@ void ProgramBuilder::declareTensor(unsigned index) {
       if (std::optional<int64_t> value = names::moduleInt(module, names::kModel, "ignore_index"))
         ignore = builder.getI64IntegerAttr(*value);
   Location where = isArgument ? function.getArgument(*storage.argument).getLoc() : loc;
+  FailureOr<StorageLayout> read = readStorageLayout(attribute, kind.getValue() + " '" + name.getValue() + "'", where);
+  if (failed(read))
+    return failure();
+  const StorageLayout &layout = *read;
   buffers[index] = rt::TensorOp::create(
       builder, where, bufferType(storage.type, contiguousLayout(storage.type.getShape())), kind, name,
       /*offset=*/IntegerAttr(), dyn_cast_or_null<DenseI64ArrayAttr>(attribute(names::kGlobalShape)), dimAxes,
-      integer(names::kBound), ignore, info.empty() ? DictionaryAttr() : builder.getDictionaryAttr(info),
+      layout.blocks, layout.units, layout.unitsDim, layout.unitSize, layout.padValue, integer(names::kBound), ignore,
+      info.empty() ? DictionaryAttr() : builder.getDictionaryAttr(info),
       /*output=*/!isArgument);
+  return success();
 }
 
 Value ProgramBuilder::bufferOf(unsigned index) {

@@ -25,7 +25,7 @@ private:
   using Accepts = llvm::function_ref<bool(llvm::ArrayRef<int64_t>, const rt::Layout &)>;
 
   // Memory.
-  void declareTensor(unsigned storage);
+  mlir::LogicalResult declareTensor(unsigned storage);
   mlir::Value bufferOf(unsigned storage);
   mlir::Value bufferAt(const Place &place, mlir::RankedTensorType type);
   llvm::FailureOr<Place> locate(mlir::Value value);

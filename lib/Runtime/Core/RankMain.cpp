@@ -98,6 +98,9 @@ bool Session::move(MessageReader &in, int (*mover)(nd_rank *, const nd_file_slic
     slice.tensor = in.get<int32_t>();
     slice.dtype = in.get<int32_t>();
     slice.offset = in.get<int64_t>();
+    slice.part_dim = in.get<int32_t>();
+    slice.part_offset = in.get<int64_t>();
+    slice.part_size = in.get<int64_t>();
     paths.push_back(in.getString());
     slices.push_back(slice);
   }

@@ -15,23 +15,108 @@
 
 using namespace nd::rt;
 
-TensorBox nd::rt::localBox(const nd_rank &rank, const nd_tensor_desc &desc) {
-  TensorBox box{};
-  for (int32_t dim = 0; dim < desc.rank; ++dim) {
-    int64_t part = 0;
-    for (int i = 0; i < 4 && desc.dim_axes[dim][i] >= 0; ++i)
-      part = part * rank.program->axis_sizes[desc.dim_axes[dim][i]] + rank.coordinate(desc.dim_axes[dim][i]);
-    box.first[dim] = part * desc.shape[dim];
-    box.extent[dim] = std::clamp<int64_t>(desc.global_shape[dim] - box.first[dim], 0, desc.shape[dim]);
+namespace {
+
+/// The logical elements [first, first + extent) of one dimension that a rank holds: its block within each enclosing
+/// block, and all within the logical size.
+void placeBlock(const nd_rank &rank, const nd_tensor_desc &desc, int32_t dim, int64_t &first, int64_t &extent) {
+  int numAxes = 0;
+  while (numAxes < ND_MAX_DIM_AXES && desc.dim_axes[dim][numAxes] >= 0)
+    ++numAxes;
+  int64_t blocks[ND_MAX_DIM_AXES], end = desc.global_shape[dim], minor = desc.shape[dim];
+  for (int i = numAxes - 1; i >= 0; --i) {
+    blocks[i] = desc.dim_blocks[dim][i] ? desc.dim_blocks[dim][i] : minor;
+    minor *= rank.program->axis_sizes[desc.dim_axes[dim][i]];
   }
-  return box;
+  first = 0;
+  for (int i = 0; i < numAxes; ++i) {
+    first += rank.coordinate(desc.dim_axes[dim][i]) * blocks[i];
+    end = std::min(end, first + blocks[i]);
+  }
+  extent = std::clamp<int64_t>(end - first, 0, desc.shape[dim]);
+}
+
+/// Coordinate of the rank along all axes of a dimension, the first being major.
+int64_t jointCoordinate(const nd_rank &rank, const nd_tensor_desc &desc, int32_t dim) {
+  int64_t joint = 0;
+  for (int i = 0; i < ND_MAX_DIM_AXES && desc.dim_axes[dim][i] >= 0; ++i)
+    joint = joint * rank.program->axis_sizes[desc.dim_axes[dim][i]] + rank.coordinate(desc.dim_axes[dim][i]);
+  return joint;
+}
+
+} // namespace
+
+LocalBoxes::LocalBoxes(const nd_rank &rank, const nd_tensor_desc &desc, bool firstOnly)
+    : desc(desc), firstOnly(firstOnly) {
+  for (int32_t dim = 0; dim < desc.rank; ++dim) {
+    if (desc.num_units && dim == desc.units_dim) {
+      shardFirst = jointCoordinate(rank, desc, dim) * desc.shape[dim];
+      place = shardFirst / desc.unit_size;
+      placeEnd =
+          std::min<int64_t>((shardFirst + desc.shape[dim] + desc.unit_size - 1) / desc.unit_size, desc.num_units);
+      continue;
+    }
+    placeBlock(rank, desc, dim, whole.first[dim], whole.extent[dim]);
+    if (whole.extent[dim] == 0) // all of it is padding
+      place = placeEnd;
+  }
+}
+
+bool LocalBoxes::isCounted(int64_t which) const {
+  if (desc.units[which] < 0)
+    return false;
+  return !firstOnly || std::find(desc.units, desc.units + which, desc.units[which]) == desc.units + which;
+}
+
+void LocalBoxes::unitExtent(int64_t which, int64_t &local, int64_t &first, int64_t &extent) const {
+  // In the stored dimension, then cut to the logical size.
+  int64_t begin = std::max(which * desc.unit_size, shardFirst);
+  int64_t end = std::min((which + 1) * desc.unit_size, shardFirst + desc.shape[desc.units_dim]);
+  local = begin - shardFirst;
+  first = desc.units[which] * desc.unit_size + begin - which * desc.unit_size;
+  extent = std::clamp<int64_t>(desc.global_shape[desc.units_dim] - first, 0, end - begin);
+}
+
+bool LocalBoxes::next(TensorBox &box) {
+  if (place >= placeEnd)
+    return false;
+  box = whole;
+  if (!desc.num_units) {
+    ++place;
+    return true;
+  }
+  int64_t &local = box.local[desc.units_dim], &first = box.first[desc.units_dim], &extent = box.extent[desc.units_dim];
+  extent = 0;
+  for (; place < placeEnd && extent == 0; ++place)
+    if (isCounted(place))
+      unitExtent(place, local, first, extent);
+  for (; extent > 0 && place < placeEnd && isCounted(place); ++place) { // units that follow here and there are one box
+    int64_t nextLocal, nextFirst, nextExtent;
+    unitExtent(place, nextLocal, nextFirst, nextExtent);
+    if (nextLocal != local + extent || nextFirst != first + extent)
+      break;
+    extent += nextExtent;
+  }
+  return extent > 0;
+}
+
+bool LocalBoxes::hasPadding() const {
+  LocalBoxes rest = *this;
+  int64_t covered = 0;
+  for (TensorBox box; rest.next(box);) {
+    int64_t count = 1;
+    for (int32_t dim = 0; dim < desc.rank; ++dim)
+      count *= box.extent[dim];
+    covered += count;
+  }
+  return covered != numElements(desc);
 }
 
 bool nd::rt::isFirstReplica(const nd_rank &rank, const nd_tensor_desc &desc) {
   for (int axis = 0; axis < rank.program->num_axes; ++axis) {
     bool shards = false;
     for (int32_t dim = 0; dim < desc.rank; ++dim)
-      for (int i = 0; i < 4 && desc.dim_axes[dim][i] >= 0; ++i)
+      for (int i = 0; i < ND_MAX_DIM_AXES && desc.dim_axes[dim][i] >= 0; ++i)
         shards |= desc.dim_axes[dim][i] == axis;
     if (!shards && rank.coordinate(axis) != 0)
       return false;
@@ -182,18 +267,13 @@ std::string moveSlice(nd_rank &rank, const nd_file_slice &slice, Direction direc
   int fd = file.get(slice.path, direction == Direction::Save ? O_WRONLY : O_RDONLY);
   if (fd < 0)
     return std::string("cannot open ") + slice.path + ": " + strerror(errno);
-  TensorBox box = localBox(rank, desc);
+  LocalBoxes boxes(rank, desc, /*firstOnly=*/direction == Direction::Save);
   char *base = rank.arena + desc.offset;
   int64_t localBytes = dtypeBytes(desc.dtype), fileBytes = dtypeBytes(slice.dtype);
-  if (direction == Direction::Load && numElements(desc) != [&] {
-        int64_t count = 1;
-        for (int32_t dim = 0; dim < desc.rank; ++dim)
-          count *= box.extent[dim];
-        return count;
-      }())
-    memset(base, 0, numElements(desc) * localBytes);
+  if (direction == Direction::Load)
+    fillPadding(rank, desc);
   std::string problem;
-  forEachRun(desc, box, [&](Run run) {
+  forEachRun(boxes, desc, {slice.part_dim, slice.part_offset, slice.part_size}, [&](Run run) {
     constexpr int64_t piece = 1 << 16; // elements, so that a buffer stays in cache
     bool buffered = !same || direction == Direction::Verify;
     for (int64_t done = 0; done < run.count;) {
@@ -257,6 +337,24 @@ int moveSlices(nd_rank *rank, const nd_file_slice *slices, int64_t count, Direct
 }
 
 } // namespace
+
+void nd::rt::fillPadding(nd_rank &rank, const nd_tensor_desc &desc) {
+  if (!LocalBoxes(rank, desc).hasPadding())
+    return;
+  char *base = rank.arena + desc.offset;
+  int64_t bytes = dtypeBytes(desc.dtype), count = numElements(desc);
+  if (desc.pad_value == 0) {
+    memset(base, 0, count * bytes);
+    return;
+  }
+  auto number = static_cast<double>(desc.pad_value);
+  for (int64_t i = 0; i < count; ++i) { // integers are little-endian: their low bytes are the narrower number
+    if (isFloat(desc.dtype))
+      storeElement(base + i * bytes, desc.dtype, number);
+    else
+      memcpy(base + i * bytes, &desc.pad_value, bytes);
+  }
+}
 
 bool nd::rt::convertElements(void *dst, int32_t dstType, const void *src, int32_t srcType, int64_t count) {
   if (dstType == srcType) {

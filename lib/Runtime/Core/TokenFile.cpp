@@ -145,7 +145,8 @@ bool TokenFile::fillTensor(nd_rank &rank, const nd_tensor_desc &desc, int64_t fi
   InputKind kind = inputKind(desc);
   char *base = rank.arena + desc.offset;
   bool bounded = kind == InputKind::Ids || kind == InputKind::Labels;
-  return forEachRun(desc, localBox(rank, desc), [&](Run run) {
+  fillPadding(rank, desc);
+  return forEachRun(LocalBoxes(rank, desc), desc, TensorPart(), [&](Run run) {
     int64_t row = -1, start = 0;
     for (int64_t i = 0; i < run.count; ++i) {
       int64_t element = run.global + i, position = element % sequence;

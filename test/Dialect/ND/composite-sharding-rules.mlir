@@ -37,6 +37,14 @@ func.func @cross_entropy(%x: tensor<4x9xf32>, %t: tensor<4xi64>, %g: tensor<4xf3
   %0 = nd.softmax_cross_entropy_grad %x, %t, %lse, %g ignore = -100 : tensor<4x9xf32>, tensor<4xi64>, tensor<4xf32>
   return
 }
+// Every leading dimension passes.
+func.func @cross_entropy_of_sequences(%x: tensor<2x4x9xf32>, %t: tensor<2x4xi64>, %g: tensor<2x4xf32>) {
+  // CHECK: remark: ([i0, i1, i2], [i0, i1]) -> ([i0, i1], [i0, i1]) {i0=2, i1=4, i2=9} need_replication={i2}{{$}}
+  %losses, %lse = nd.softmax_cross_entropy %x, %t ignore = -100 : tensor<2x4x9xf32>, tensor<2x4xi64> -> tensor<2x4xf32>
+  // CHECK: remark: ([i0, i1, i2], [i0, i1], [i0, i1], [i0, i1]) -> ([i0, i1, i2]) {i0=2, i1=4, i2=9} need_replication={i2} linear={3}{{$}}
+  %0 = nd.softmax_cross_entropy_grad %x, %t, %lse, %g ignore = -100 : tensor<2x4x9xf32>, tensor<2x4xi64>, tensor<2x4xf32>
+  return
+}
 func.func @dropout(%x: tensor<2x8xf32>) {
   // CHECK: remark: ([i0, i1]) -> ([i0, i1]) {i0=2, i1=8} linear={0}{{$}}
   %0 = nd.dropout %x p = 0.1 : tensor<2x8xf32>

@@ -110,32 +110,33 @@ def rope(r):
 
 
 def cross_entropy(r):
-    for rows, vocabulary in ((3, 7), (1, 1), (5, 257), (4, 1030)):
-        labels = r.i(vocabulary, rows)
-        labels[::2] = -100 if rows > 1 else labels[0]
-        logits = 3 * r.f(rows, vocabulary)
-        types = f"{t(rows, vocabulary)}, {t(rows, dtype='i64')}"
+    for *rows, vocabulary in ((3, 7), (1, 1), (5, 257), (4, 1030), (2, 3, 9), (3, 1, 2, 5)):
+        labels = r.i(vocabulary, *rows)
+        labels[::2] = -100 if labels.numel() > 1 else labels[0]
+        logits = 3 * r.f(*rows, vocabulary)
+        types = f"{t(*rows, vocabulary)}, {t(*rows, dtype='i64')}"
 
         def losses(logits, labels):
-            return F.cross_entropy(logits, labels, ignore_index=-100, reduction="none"), torch.logsumexp(logits, -1)
+            loss = F.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=-100, reduction="none")
+            return loss.reshape(labels.shape), torch.logsumexp(logits, -1)
 
         def gradient(logits, labels, lse, dl):
             one = F.one_hot(labels.clamp(min=0), logits.shape[-1])
-            return (torch.exp(logits - lse[:, None]) - one) * dl[:, None] * (labels != -100)[:, None]
+            return (torch.exp(logits - lse[..., None]) - one) * dl[..., None] * (labels != -100)[..., None]
 
         yield Case(
             "nd.softmax_cross_entropy",
             {"logits": logits, "labels": labels},
-            f"%r0, %r1 = nd.softmax_cross_entropy %logits, %labels ignore = -100 : {types} -> {t(rows)}",
-            [t(rows)] * 2,
+            f"%r0, %r1 = nd.softmax_cross_entropy %logits, %labels ignore = -100 : {types} -> {t(*rows)}",
+            [t(*rows)] * 2,
             losses,
             ("logits",),
             (0,),
         )
         yield Case(
             "nd.softmax_cross_entropy_grad",
-            {"logits": logits, "labels": labels, "lse": torch.logsumexp(logits, -1), "dl": r.f(rows)},
-            f"%r0 = nd.softmax_cross_entropy_grad %logits, %labels, %lse, %dl ignore = -100 : {types}, {t(rows)}",
-            [t(rows, vocabulary)],
+            {"logits": logits, "labels": labels, "lse": torch.logsumexp(logits, -1), "dl": r.f(*rows)},
+            f"%r0 = nd.softmax_cross_entropy_grad %logits, %labels, %lse, %dl ignore = -100 : {types}, {t(*rows)}",
+            [t(*rows, vocabulary)],
             gradient,
         )

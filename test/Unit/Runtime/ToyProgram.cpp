@@ -40,7 +40,7 @@ void define(Tensor tensor, const char *kind, const char *name, int32_t dtype, in
   desc.rank = dim0 == 0 ? 0 : 2;
   int64_t dims[] = {dim0, dim1}, count = 1;
   for (int dim = 0; dim < ND_MAX_RANK; ++dim)
-    memset(desc.dim_axes[dim], -1, 4);
+    memset(desc.dim_axes[dim], -1, ND_MAX_DIM_AXES);
   for (int dim = 0; dim < desc.rank; ++dim) {
     desc.global_shape[dim] = dims[dim];
     desc.shape[dim] = dim == shardedDim ? dims[dim] / ranks : dims[dim];

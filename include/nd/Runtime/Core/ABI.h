@@ -22,10 +22,11 @@
 extern "C" {
 #endif
 
-#define ND_ABI_VERSION 1
+#define ND_ABI_VERSION 2
 #define ND_MAX_RANK 8
 #define ND_MAX_AXES 8
-#define ND_ALIGNMENT 64 /* bytes: of the arena and of every buffer in it */
+#define ND_MAX_DIM_AXES 8 /* that shard one dimension */
+#define ND_ALIGNMENT 64   /* bytes: of the arena and of every buffer in it */
 
 typedef enum {
   ND_F32 = 0,
@@ -124,12 +125,21 @@ typedef struct {
 typedef struct {
   const char *kind, *name;
   int32_t dtype, rank;
-  int64_t shape[ND_MAX_RANK]; /* on this rank */
-  int64_t global_shape[ND_MAX_RANK];
-  int8_t dim_axes[ND_MAX_RANK][4]; /* mesh axes that shard each dimension, major to minor; -1 ends */
-  int64_t offset;                  /* bytes in the arena; rows are contiguous */
-  int64_t bound;                   /* inputs that index a table: values lie in [0, bound); 0 = not checked */
-  int64_t ignore;                  /* for "labels": this value is allowed too */
+  int64_t shape[ND_MAX_RANK];                    /* on this rank, padding included */
+  int64_t global_shape[ND_MAX_RANK];             /* logical, without padding */
+  int8_t dim_axes[ND_MAX_RANK][ND_MAX_DIM_AXES]; /* mesh axes that shard each dimension, major to minor; -1 ends */
+  /* Logical elements in a block of each of these axes: the shard of coordinates (c1, c2) starts at c1*b1 + c2*b2 and
+   * ends with its blocks and the logical size. All 0: a block is what the axis' shards hold of `shape`. */
+  int64_t dim_blocks[ND_MAX_RANK][ND_MAX_DIM_AXES];
+  /* Dimension `units_dim` is stored as equal units, shard after shard: place i of them holds the logical unit units[i],
+   * zeros where that is -1. A unit that several places hold is the same in all. num_units 0: in its own order. */
+  int32_t units_dim, num_units;
+  int64_t unit_size;
+  const int64_t *units;
+  int64_t pad_value; /* of an input, beyond the logical size */
+  int64_t offset;    /* bytes in the arena; rows are contiguous */
+  int64_t bound;     /* inputs that index a table: values lie in [0, bound); 0 = not checked */
+  int64_t ignore;    /* for "labels": this value is allowed too */
 } nd_tensor_desc;
 
 typedef enum { ND_CONSTANT = 0, ND_LINEAR = 1, ND_COSINE = 2 } nd_schedule_kind;

@@ -34,11 +34,14 @@ typedef struct {
   int64_t bytes;
 } nd_tensor_view;
 
-/// Where a tensor's bytes lie in a file: the whole logical tensor, row-major, from `offset` on.
+/// Where a tensor's bytes lie in a file: the whole logical tensor, row-major, from `offset` on. With `part_size` the
+/// file holds a larger tensor, of `part_size` elements in `part_dim`, and this one is those from `part_offset` on.
 typedef struct {
   int32_t tensor; /* index into nd_program.tensors */
   int32_t dtype;  /* in the file; converted */
   int64_t offset;
+  int32_t part_dim;
+  int64_t part_offset, part_size;
   const char *path;
 } nd_file_slice;
 

@@ -95,20 +95,21 @@ namespace {
 
 /// Labels beside each class, and the rows that do not count.
 struct Labels {
-  Value ignored; ///< [N], true where the label is the ignore index
-  Value onehot;  ///< [N, V], true at the label
+  Value ignored; ///< [...], true where the label is the ignore index
+  Value onehot;  ///< [..., V], true at the label
 
   Labels(Emitter &emit, Value labels, int64_t ignoreIndex, ArrayRef<int64_t> shape) {
+    int64_t rank = tensorTypeOf(labels).getRank();
     Value ignore = intSplatLike(emit.builder, emit.loc, labels, ignoreIndex);
     ignored = emit.compare(arith::CmpIPredicate::eq, labels, ignore);
     // Classes are compared in 32 bits, as wide as the logits, so that both move through vectors of equal length.
     Type narrow = emit.builder.getI32Type();
-    if (tensorTypeOf(labels).getElementTypeBitWidth() > 32 && shape[1] <= std::numeric_limits<int32_t>::max())
+    if (tensorTypeOf(labels).getElementTypeBitWidth() > 32 && shape.back() <= std::numeric_limits<int32_t>::max())
       labels = arith::TruncIOp::create(emit.builder, emit.loc,
                                        RankedTensorType::get(tensorTypeOf(labels).getShape(), narrow), labels);
     Type type = tensorTypeOf(labels).getElementType();
-    Value classes = iota(emit.builder, emit.loc, type, shape, 1);
-    onehot = emit.compare(arith::CmpIPredicate::eq, classes, emit.broadcast(labels, shape, 0));
+    Value classes = iota(emit.builder, emit.loc, type, shape, rank);
+    onehot = emit.compare(arith::CmpIPredicate::eq, classes, emit.broadcast(labels, shape, sequence(rank)));
   }
 };
 
@@ -118,9 +119,10 @@ Values SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
   Emitter emit(builder, getLoc());
   Value x = emit.f32(getLogits());
   Labels labels(emit, getLabels(), getIgnoreIndex(), getLogits().getType().getShape());
-  Value max = emit.max(x, 1);
-  Value logSum = emit.log(emit.sum(emit.exp(emit.sub(x, emit.over(max, x, 1))), 1));
-  Value picked = emit.sum(emit.select(labels.onehot, x, emit.number(0, x)), 1);
+  int64_t last = getLabels().getType().getRank();
+  Value max = emit.max(x, last);
+  Value logSum = emit.log(emit.sum(emit.exp(emit.sub(x, emit.over(max, x, last))), last));
+  Value picked = emit.sum(emit.select(labels.onehot, x, emit.number(0, x)), last);
   // log(sum) - (x[label] - max) loses less than lse - x[label] where logits are large.
   Value losses = emit.sub(logSum, emit.sub(picked, max));
   losses = emit.select(labels.ignored, emit.number(0, losses), losses);
@@ -132,8 +134,9 @@ Values SoftmaxCrossEntropyGradOp::decompose(OpBuilder &builder) {
   Value x = emit.f32(getLogits());
   Labels labels(emit, getLabels(), getIgnoreIndex(), getLogits().getType().getShape());
   Value weights = emit.select(labels.ignored, emit.number(0, getLossesGrad()), getLossesGrad());
-  Value probabilities = emit.exp(emit.sub(x, emit.over(getLse(), x, 1)));
+  int64_t last = getLabels().getType().getRank();
+  Value probabilities = emit.exp(emit.sub(x, emit.over(getLse(), x, last)));
   Value difference = emit.select(labels.onehot, emit.add(probabilities, -1.0), probabilities);
-  Value result = emit.mul(difference, emit.over(weights, x, 1));
+  Value result = emit.mul(difference, emit.over(weights, x, last));
   return SmallVector<Value>{emit.round(result, getType())};
 }

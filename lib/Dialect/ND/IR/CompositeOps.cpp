@@ -96,6 +96,18 @@ template <typename AttentionLike> LogicalResult verifyAttention(AttentionLike op
   return success();
 }
 
+/// Rows of classes, and what there is one of for each row.
+template <typename CrossEntropyLike>
+LogicalResult verifyCrossEntropy(CrossEntropyLike op, StringRef perRowName, Type perRow) {
+  RankedTensorType logits = op.getLogits().getType();
+  if (logits.getRank() < 2)
+    return op.emitOpError() << "expected logits of rank 2 or more (rows, classes) but found rank " << logits.getRank();
+  ArrayRef<int64_t> rows = logits.getShape().drop_back();
+  if (failed(verify::shape(op, "labels", op.getLabels().getType(), rows)))
+    return failure();
+  return verifyF32(op, perRowName, perRow, rows);
+}
+
 } // namespace
 
 LogicalResult SoftmaxOp::verify() { return verify::dimInRange(*this, "dim", getDim(), getInput().getType().getRank()); }
@@ -133,19 +145,11 @@ LogicalResult AttentionGradOp::verify() {
 }
 
 LogicalResult SoftmaxCrossEntropyOp::verify() {
-  RankedTensorType logits = getLogits().getType();
-  if (failed(verify::rank(*this, "logits", logits, 2, "rows, classes")) ||
-      failed(verify::shape(*this, "labels", getLabels().getType(), logits.getDimSize(0))))
-    return failure();
-  return verifyF32(*this, "losses and lse", getLosses().getType(), logits.getDimSize(0));
+  return verifyCrossEntropy(*this, "losses and lse", getLosses().getType());
 }
 
 LogicalResult SoftmaxCrossEntropyGradOp::verify() {
-  RankedTensorType logits = getLogits().getType();
-  if (failed(verify::rank(*this, "logits", logits, 2, "rows, classes")) ||
-      failed(verify::shape(*this, "labels", getLabels().getType(), logits.getDimSize(0))))
-    return failure();
-  return verifyF32(*this, "lse and losses_grad", getLse().getType(), logits.getDimSize(0));
+  return verifyCrossEntropy(*this, "lse and losses_grad", getLse().getType());
 }
 
 LogicalResult DropoutOp::verify() { return verify::inRange(*this, "p", getP().convertToDouble(), 0, 1); }

@@ -127,14 +127,18 @@ ShardingRule AttentionGradOp::getShardingRule() {
 
 ShardingRule SoftmaxCrossEntropyOp::getShardingRule() {
   Rule rule(*this);
-  rule.pass({Rule::operand(0, 0), Rule::operand(1, 0), Rule::result(0, 0), Rule::result(1, 0)});
+  for (int64_t dim : llvm::seq(rankOf(getLabels())))
+    rule.pass({Rule::operand(0, dim), Rule::operand(1, dim), Rule::result(0, dim), Rule::result(1, dim)});
   return rule.build();
 }
 
 ShardingRule SoftmaxCrossEntropyGradOp::getShardingRule() {
   Rule rule(*this);
-  rule.pass({Rule::operand(0, 0), Rule::operand(1, 0), Rule::operand(2, 0), Rule::operand(3, 0), Rule::result(0, 0)});
-  rule.share(FactorKind::NeedReplication, {Rule::operand(0, 1), Rule::result(0, 1)});
+  int64_t classes = rankOf(getLabels());
+  for (int64_t dim : llvm::seq(classes))
+    rule.pass({Rule::operand(0, dim), Rule::operand(1, dim), Rule::operand(2, dim), Rule::operand(3, dim),
+               Rule::result(0, dim)});
+  rule.share(FactorKind::NeedReplication, {Rule::operand(0, classes), Rule::result(0, classes)});
   rule.linear({3});
   return rule.build();
 }

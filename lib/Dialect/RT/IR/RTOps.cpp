@@ -63,6 +63,34 @@ LogicalResult ProgramOp::verify() {
   return success();
 }
 
+/// Blocks and units are as many as dimensions, axes and places say.
+static LogicalResult verifyStorage(TensorOp op) {
+  int64_t rank = op.getBuffer().getType().getRank();
+  auto count = [&](int64_t dim) -> size_t {
+    return op.getDimAxes() ? cast<ArrayAttr>((*op.getDimAxes())[dim]).size() : 0;
+  };
+  if (std::optional<ArrayAttr> blocks = op.getDimBlocks()) {
+    if (static_cast<int64_t>(blocks->size()) != rank)
+      return op.emitOpError("dim_blocks has ") << blocks->size() << " entries, the tensor " << rank << " dimensions";
+    for (auto [dim, entry] : llvm::enumerate(*blocks)) {
+      auto sizes = dyn_cast<ArrayAttr>(entry);
+      auto isSize = [](Attribute size) { return isa<IntegerAttr>(size) && cast<IntegerAttr>(size).getInt() > 0; };
+      if (!sizes || !llvm::all_of(sizes, isSize) || (!sizes.empty() && sizes.size() != count(dim)))
+        return op.emitOpError("dim_blocks of dimension ")
+               << dim << " must be empty or hold a size for each of its " << count(dim) << " axes";
+    }
+  }
+  if (!op.getUnits())
+    return op.getUnitsDim() || op.getUnitSize() ? op.emitOpError("has units_dim or unit_size without units")
+                                                : success();
+  if (!op.getUnitsDim() || !op.getUnitSize() || static_cast<int64_t>(*op.getUnitsDim()) >= rank ||
+      static_cast<int64_t>(*op.getUnitSize()) < 1 || op.getUnits()->empty())
+    return op.emitOpError("units must name a dimension and a positive size of units");
+  if (op.getDimBlocks() && !cast<ArrayAttr>((*op.getDimBlocks())[*op.getUnitsDim()]).empty())
+    return op.emitOpError("dimension ") << *op.getUnitsDim() << " has both units and blocks";
+  return success();
+}
+
 LogicalResult TensorOp::verify() {
   MemRefType type = getBuffer().getType();
   size_t rank = type.getRank();
@@ -78,6 +106,8 @@ LogicalResult TensorOp::verify() {
     if (!llvm::all_of(*axes, isNameList))
       return emitOpError("dim_axes must hold one list of axis names per dimension");
   }
+  if (failed(verifyStorage(*this)))
+    return failure();
   return verifyRootLayout(*this, type, getOffset());
 }
 

@@ -106,8 +106,9 @@ def ND_AttentionGradOp : ND_CompositeOp<"attention_grad", [AttrSizedOperandSegme
 def ND_SoftmaxCrossEntropyOp : ND_DifferentiableCompositeOp<"softmax_cross_entropy", [AllTypesMatch<["losses", "lse"]>]> {
   let summary = "negative log-likelihood of the label under softmax(logits), per row";
   let description = [{
-    `logits` is [N, V], `labels` [N] of integers; `losses` [N] is 0 where the label is `ignore_index`; `lse` [N] is the log of the
-    sum of exponentials. Both are f32. A label that is neither in [0, V) nor `ignore_index` is refused by the loader.
+    `logits` is [..., V] with one or more leading dimensions, `labels` [...] of integers; `losses` [...] is 0 where the label is
+    `ignore_index`; `lse` [...] is the log of the sum of exponentials. Both are f32. A label that is neither in [0, V) nor
+    `ignore_index` is refused by the loader.
   }];
   let arguments = (ins ND_FloatTensor:$logits, ND_IntTensor:$labels, I64Attr:$ignore_index);
   let results = (outs ND_FloatTensor:$losses, ND_FloatTensor:$lse);

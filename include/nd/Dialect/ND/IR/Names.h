@@ -28,6 +28,11 @@ inline constexpr llvm::StringLiteral kPaddingIdx = "nd.padding_idx";
 inline constexpr llvm::StringLiteral kBound = "nd.bound";
 inline constexpr llvm::StringLiteral kSharding = "nd.sharding";
 inline constexpr llvm::StringLiteral kGlobalShape = "nd.global_shape";
+inline constexpr llvm::StringLiteral kPart = "nd.part";
+inline constexpr llvm::StringLiteral kBlocks = "nd.blocks";
+inline constexpr llvm::StringLiteral kChunks = "nd.chunks";
+inline constexpr llvm::StringLiteral kCopies = "nd.copies";
+inline constexpr llvm::StringLiteral kPadValue = "nd.pad_value";
 
 // On operations, between propagation and the insertion of reshards: one sharding per result.
 inline constexpr llvm::StringLiteral kShardings = "nd.shardings";

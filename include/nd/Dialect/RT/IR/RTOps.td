@@ -34,12 +34,17 @@ def RT_TensorOp : RT_Op<"tensor", [MemoryEffects<[MemAlloc]>]> {
   let description = [{
     `kind` is the `nd.kind` of the argument or result it stands for; a state tensor, argument and result, is one
     `rt.tensor`. The type is this rank's; `global_shape` and `dim_axes` (names of the mesh axes that shard each
-    dimension, major to minor) say which part of the global tensor it is. Integers of an input lie in [0, bound), or
+    dimension, major to minor) say which part of the global tensor it is, with `dim_blocks` (logical elements in a block of
+    each of these axes, major to minor; empty: what the local size says). `units` is the order in which dimension `units_dim` is
+    stored: place i, shard after shard, holds the i-th of these logical units of `unit_size` elements, zeros where it is -1.
+    `pad_value` fills an input beyond the logical size. Integers of an input lie in [0, bound), or
     equal `ignore`. The contents of an `output` are undefined until the step writes it; those of other tensors last from
     step to step. `info` is carried into the manifest.
   }];
   let arguments = (ins StrAttr:$kind, StrAttr:$tensor_name, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<DenseI64ArrayAttr>:$global_shape, OptionalAttr<ArrayAttr>:$dim_axes,
+                       OptionalAttr<ArrayAttr>:$dim_blocks, OptionalAttr<DenseI64ArrayAttr>:$units, OptionalAttr<I64Attr>:$units_dim,
+                       OptionalAttr<I64Attr>:$unit_size, OptionalAttr<I64Attr>:$pad_value,
                        OptionalAttr<I64Attr>:$bound, OptionalAttr<I64Attr>:$ignore, OptionalAttr<DictionaryAttr>:$info,
                        UnitAttr:$output);
   let results = (outs RT_Buffer:$buffer);
