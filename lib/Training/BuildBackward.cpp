@@ -38,8 +38,22 @@ struct Mean {
   Value tokens; ///< the count in i64
 };
 
+/// The number of microbatches whose gradients are summed; nothing where the inputs are one batch.
+std::optional<int64_t> getMicrobatches(func::FuncOp function) {
+  for (auto microbatch : function.getOps<MicrobatchOp>())
+    return microbatch.getInput().getType().getDimSize(0);
+  return std::nullopt;
+}
+
+/// The sum over all microbatches, in at least f32.
+Value accumulate(OpBuilder &builder, Location loc, Value value, int64_t count) {
+  if (getElementTypeOrSelf(value).getIntOrFloatBitWidth() < 32)
+    value = convertFloat(builder, loc, value, builder.getF32Type());
+  return AccumulateOp::create(builder, loc, value, count);
+}
+
 /// A count of zero divides by one instead: the sum is zero then, and so is every gradient.
-Mean buildMean(OpBuilder &builder, Location loc, const StepLoss &loss) {
+Mean buildMean(OpBuilder &builder, Location loc, const StepLoss &loss, std::optional<int64_t> microbatches) {
   auto f32 = RankedTensorType::get({}, builder.getF32Type()), i64 = RankedTensorType::get({}, builder.getI64Type());
   Value tokens = loss.count, divisor;
   if (isa<FloatType>(tensorTypeOf(tokens).getElementType())) {
@@ -56,6 +70,8 @@ Mean buildMean(OpBuilder &builder, Location loc, const StepLoss &loss) {
     divisor = arith::SIToFPOp::create(builder, loc, f32, atLeastOne);
   }
   Value sum = convertFloat(builder, loc, loss.sum, builder.getF32Type());
+  if (microbatches)
+    sum = accumulate(builder, loc, sum, *microbatches);
   Value mean = arith::DivFOp::create(builder, loc, sum, divisor);
   Value seed = arith::DivFOp::create(builder, loc, splatLike(builder, loc, divisor, 1.0), divisor);
   return {mean, convertFloat(builder, loc, seed, tensorTypeOf(loss.sum).getElementType()), tokens};
@@ -99,14 +115,18 @@ struct BuildBackward : nd::impl::BuildBackwardBase<BuildBackward> {
 
     OpBuilder builder(getReturn(function));
     Location loc = NameLoc::get(builder.getStringAttr("loss"), function.getLoc());
-    Mean mean = buildMean(builder, loc, *loss);
+    std::optional<int64_t> microbatches = getMicrobatches(function);
+    Mean mean = buildMean(builder, loc, *loss, microbatches);
     if (failed(backward.run(builder, loss->sum, mean.seed)))
       return failure();
     SmallVector<StepResult> results = {{mean.loss, names::kind::kMetric, names::name::kLoss},
                                        {mean.tokens, names::kind::kMetric, names::name::kTokens}};
     for (auto [index, weight] : llvm::zip_equal(*indices, weights))
-      if (Value gradient = backward.getGradient(weight))
+      if (Value gradient = backward.getGradient(weight)) {
+        if (microbatches)
+          gradient = accumulate(builder, weight.getLoc(), gradient, *microbatches);
         results.push_back({gradient, names::kind::kGradient, names::argName(function, index)});
+      }
     setResults(function, results);
     return success();
   }

@@ -41,13 +41,38 @@ def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect"];
 }
 
+def AddMicrobatches : Pass<"nd-add-microbatches", "::mlir::ModuleOp"> {
+  let summary = "make the inputs of @forward those of several microbatches";
+  let description = [{
+    Takes `@forward` with results `loss_sum` and `loss_count` on inputs of one microbatch. Every input gets a leading
+    dimension of `count` microbatches, of which `nd.microbatch` gives the body its part. `loss_count` is computed from the
+    inputs of all microbatches at once, before any of them runs: every token of the step weighs the same, however they are
+    spread. A count that cannot be is an error. `loss_sum` stays that of one microbatch; `nd-build-backward` sums it, and
+    the gradients.
+
+    ```mlir
+    func.func @forward(%x: tensor<2x8xf32> {nd.kind = "input"}, %labels: tensor<2xi64> {nd.kind = "input"})
+        -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i32> {nd.kind = "loss_count"}) {
+      %n = nd.reduce sum ... %labels
+    // becomes, with count=4
+    func.func @forward(%all_x: tensor<4x2x8xf32> ..., %all_labels: tensor<4x2xi64> ...) -> (...) {
+      %x = nd.microbatch %all_x : tensor<4x2x8xf32> -> tensor<2x8xf32>
+      %labels = nd.microbatch %all_labels : tensor<4x2xi64> -> tensor<2xi64>
+      %n = nd.reduce sum ... %all_labels
+    ```
+  }];
+  let options = [Option<"count", "count", "int64_t", "1", "microbatches of a step; 1: nothing changes">];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 def BuildBackward : Pass<"nd-build-backward", "::mlir::ModuleOp"> {
   let summary = "append the gradients of all trainable weights to @forward";
   let description = [{
     Takes `@forward` with results `loss_sum` and `loss_count`; the loss is their quotient (0 when nothing is counted).
     The function then returns the metrics `loss` and `tokens` and one result of kind `gradient` per trainable weight
     that the loss depends on, under the weight's name. The gradients are those of the mean loss: backward starts from
-    1/count, so every gradient is a plain sum over tokens.
+    1/count, so every gradient is a plain sum over tokens. Where the inputs are those of several microbatches
+    (`nd-add-microbatches`), gradients (in at least f32) and the loss are summed over them by `nd.accumulate`.
 
     Operations are visited in reverse; each emits its own rule (`DifferentiableOpInterface`). Only values between a
     trainable weight and the loss are differentiated: frozen weights and integer paths cost nothing and need no rule.

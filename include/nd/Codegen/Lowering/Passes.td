@@ -9,6 +9,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FormRepeat : Pass<"nd-form-repeat", "::mlir::ModuleOp"> {
+  let summary = "makes a loop of what a step does per microbatch";
+  let description = [{
+    What lies between `nd.microbatch` and `nd.accumulate` becomes the region of an `nd.repeat` that carries the sums, from
+    zero on. What runs once keeps its order, before or behind the loop.
+
+    ```mlir
+    %x = nd.microbatch %all : tensor<4x8xf32> -> tensor<8xf32>
+    %y = arith.mulf %x, %w : tensor<8xf32>
+    %sum = nd.accumulate %y count = 4 : tensor<8xf32>
+    // becomes
+    %sum = nd.repeat count = 4 sliced(%all : tensor<4x8xf32>) carried(%zero : tensor<8xf32>)
+        captured(%w : tensor<8xf32>) {
+    ^bb0(%x: tensor<8xf32>, %so_far: tensor<8xf32>, %v: tensor<8xf32>):
+      %y = arith.mulf %x, %v : tensor<8xf32>
+      %next = arith.addf %so_far, %y : tensor<8xf32>
+      nd.yield %next : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 def NDToRT : Pass<"nd-to-rt", "::mlir::ModuleOp"> {
   let summary = "turns the module's function into a program on buffers";
   let description = [{

@@ -77,8 +77,21 @@ int64_t rt::getElementBytes(Type elementType) { return (elementType.getIntOrFloa
 
 int64_t rt::getBytes(MemRefType type) { return type.getNumElements() * getElementBytes(type.getElementType()); }
 
-Value rt::getRoot(Value buffer) {
+Value rt::getBase(Value buffer) {
   if (auto view = buffer.getDefiningOp<ViewOp>())
     return view.getSource();
   return buffer;
+}
+
+Value rt::getRoot(Value buffer) {
+  Value base = getBase(buffer);
+  auto row = dyn_cast<BlockArgument>(base);
+  return row ? getRoot(cast<RepeatOp>(row.getOwner()->getParentOp()).getSliced()[row.getArgNumber()]) : base;
+}
+
+int64_t rt::getTimes(Operation *op) {
+  int64_t times = 1;
+  for (auto loop = op->getParentOfType<RepeatOp>(); loop; loop = loop->getParentOfType<RepeatOp>())
+    times *= loop.getCount();
+  return times;
 }

@@ -50,11 +50,19 @@ void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name)
   state.addRegion()->emplaceBlock();
 }
 
-LogicalResult ProgramOp::verify() {
-  llvm::StringSet<> names;
-  for (Operation &op : getBody().front()) {
+/// All operations of a block are of this dialect.
+static LogicalResult verifyDialect(Block &block) {
+  for (Operation &op : block)
     if (op.getName().getDialectNamespace() != RTDialect::getDialectNamespace())
       return op.emitOpError("is not an operation of the rt dialect, and a program holds only those");
+  return success();
+}
+
+LogicalResult ProgramOp::verify() {
+  llvm::StringSet<> names;
+  if (failed(verifyDialect(getBody().front())))
+    return failure();
+  for (Operation &op : getBody().front()) {
     if (auto tensor = dyn_cast<TensorOp>(op))
       if (!names.insert((tensor.getKind() + "\n" + tensor.getTensorName()).str()).second)
         return tensor.emitOpError("a ") << tensor.getKind() << " named '" << tensor.getTensorName()
@@ -123,8 +131,12 @@ LogicalResult ConstantOp::verify() {
 
 LogicalResult ViewOp::verify() {
   MemRefType source = getSource().getType(), result = getResult().getType();
-  if (!isa_and_nonnull<TensorOp, BufferOp, ConstantOp>(getSource().getDefiningOp()))
-    return emitOpError("source must be an rt.tensor, rt.buffer or rt.constant: layouts of views are absolute");
+  auto row = dyn_cast<BlockArgument>(getSource());
+  bool isRow = row && isa<RepeatOp>(row.getOwner()->getParentOp());
+  if (!isRow && !isa_and_nonnull<TensorOp, BufferOp, ConstantOp>(getSource().getDefiningOp()))
+    return emitOpError(
+        "source must be an rt.tensor, rt.buffer or rt.constant, or a row that an rt.repeat gives: layouts "
+        "of views are absolute");
   if (source.getElementType() != result.getElementType())
     return emitOpError("element type ") << result.getElementType() << " differs from the source's "
                                         << source.getElementType();
@@ -134,6 +146,34 @@ LogicalResult ViewOp::verify() {
   if (getExtent(result) > source.getNumElements())
     return emitOpError("reaches element ") << getExtent(result) << " of a source of " << source.getNumElements();
   return success();
+}
+
+void RepeatOp::build(OpBuilder &builder, OperationState &state, int64_t count, ValueRange sliced) {
+  state.addAttribute(getCountAttrName(state.name), builder.getI64IntegerAttr(count));
+  state.addOperands(sliced);
+  Block &block = state.addRegion()->emplaceBlock();
+  for (Value buffer : sliced) {
+    auto type = cast<MemRefType>(buffer.getType());
+    block.addArgument(MemRefType::get(type.getShape().drop_front(), type.getElementType()), state.location);
+  }
+}
+
+LogicalResult RepeatOp::verify() {
+  Block &block = getBody().front();
+  if (block.getNumArguments() != getSliced().size())
+    return emitOpError("has ") << getSliced().size() << " sliced buffers, but its region takes "
+                               << block.getNumArguments() << " rows";
+  for (auto [buffer, row] : llvm::zip_equal(getSliced(), block.getArguments())) {
+    auto type = cast<MemRefType>(buffer.getType());
+    if (type.getRank() == 0 || type.getDimSize(0) != static_cast<int64_t>(getCount()) || !isContiguous(type))
+      return emitOpError("slices contiguous buffers of ") << getCount() << " rows, but one is " << type;
+    if (row.getType() != MemRefType::get(type.getShape().drop_front(), type.getElementType()))
+      return emitOpError("has a region that takes ") << row.getType() << " as a row of " << type;
+  }
+  for (Operation &op : block)
+    if (isa<TensorOp, BufferOp, ConstantOp>(op))
+      return op.emitOpError("is declared inside of a loop: memory belongs to the whole program");
+  return verifyDialect(block);
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,7 +9,7 @@
 
 include "nd/Dialect/ND/IR/NDDialect.td"
 
-def ND_YieldOp : ND_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp"]>]> {
+def ND_YieldOp : ND_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp", "RepeatOp"]>]> {
   let summary = "the results of a region";
   let arguments = (ins Variadic<ND_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";

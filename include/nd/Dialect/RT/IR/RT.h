@@ -35,8 +35,13 @@ int64_t getExtent(mlir::MemRefType type);
 int64_t getElementBytes(mlir::Type elementType);
 /// Bytes of a contiguous buffer.
 int64_t getBytes(mlir::MemRefType type);
-/// The `rt.tensor`, `rt.buffer` or `rt.constant` result that a buffer is, or is a view of.
+/// What the layout of a buffer counts from: the `rt.tensor`, `rt.buffer` or `rt.constant` result that it is, or is a
+/// view of, or the argument of an `rt.repeat` that is one row of such a buffer.
+mlir::Value getBase(mlir::Value buffer);
+/// The `rt.tensor`, `rt.buffer` or `rt.constant` result that a buffer lies in, through views and rows.
 mlir::Value getRoot(mlir::Value buffer);
+/// How often an operation runs in a step: the product of the counts of the loops around it.
+int64_t getTimes(mlir::Operation *op);
 
 } // namespace nd::rt
 

@@ -18,7 +18,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 def RT_Dialect : Dialect {
   let name = "rt";
-  let summary = "What a rank executes: a straight line of kernels, products, collectives and copies on one arena";
+  let summary = "What a rank executes: kernels, products, collectives and copies on one arena, in a straight line with loops";
   let description = [{
     Buffers are memrefs with static shapes. A *root* is an allocation: a named tensor of the program (`rt.tensor`), a
     temporary (`rt.buffer`) or constant data (`rt.constant`), always row-major contiguous. `rt.view` names elements of a

@@ -16,7 +16,7 @@ include "nd/Dialect/RT/IR/RTDialect.td"
 def RT_ProgramOp : RT_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBlock, Symbol]> {
   let summary = "one step of one rank";
   let description = [{
-    The body is a straight line of `rt` operations. After `rt-plan-memory` it says how large the arena is
+    The body is a straight line of `rt` operations and loops of them (`rt.repeat`). After `rt-plan-memory` it says how large the arena is
     (`arena_bytes`), the largest sum of bytes live at one time (`peak_live_bytes`), and the part of the arena at fixed
     offsets (`fixed_bytes`).
   }];
@@ -83,6 +83,29 @@ def RT_ViewOp : RT_Op<"view", [Pure]> {
   let arguments = (ins RT_Buffer:$source);
   let results = (outs RT_Buffer:$result);
   let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def RT_RepeatOp : RT_Op<"repeat", [NoTerminator, SingleBlock]> {
+  let summary = "a loop of `count` turns";
+  let description = [{
+    Each argument of the region is, in turn i, row i of a `sliced` buffer, which is contiguous and has `count` rows; views
+    of it count elements from the start of the row. Everything else that the region reads or writes is a buffer of the
+    program, the same in every turn. Nothing is allocated per turn.
+
+    ```mlir
+    rt.repeat count = 3 sliced(%ids : memref<3x2x8xi64>) {
+    ^bb0(%row: memref<2x8xi64>):
+      rt.launch @embed ins(%row, %table : memref<2x8xi64>, memref<512x64xf32>) outs(%x : memref<2x8x64xf32>)
+          in_place = array<i64: -1>
+    }
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntPositive]>:$count, Variadic<RT_Buffer>:$sliced);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`count` `=` $count (`sliced` `(` $sliced^ `:` type($sliced) `)`)? attr-dict-with-keyword $body";
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "int64_t":$count, "::mlir::ValueRange":$sliced)>];
   let hasVerifier = 1;
 }
 
