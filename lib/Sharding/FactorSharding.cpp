@@ -127,6 +127,14 @@ bool nd::growDims(llvm::SmallVectorImpl<AxisList> &current, ArrayRef<AxisList> w
   return changed;
 }
 
+AxisList UnreducedTransfer::unreducedOf(unsigned result) const {
+  AxisList axes = unreduced;
+  if (!summed.empty())
+    axes.append(summed[result]);
+  llvm::sort(axes);
+  return axes;
+}
+
 UnreducedTransfer nd::transferUnreduced(const ShardingRule &rule, ArrayRef<AxisList> factorAxes,
                                         ArrayRef<const TensorSharding *> operands) {
   UnreducedTransfer transfer;
@@ -136,6 +144,12 @@ UnreducedTransfer nd::transferUnreduced(const ShardingRule &rule, ArrayRef<AxisL
       transfer.unreduced.append(axes);
       transfer.kind = factor.reduction;
     }
+
+  for (const ShardingRule::DimFactors &factors : rule.summed) {
+    AxisList &axes = transfer.summed.emplace_back();
+    for (int64_t factor : factors)
+      axes.append(factorAxes[factor]);
+  }
 
   SmallVector<unsigned, 2> partial;
   for (auto [index, operand] : llvm::enumerate(operands))

@@ -111,11 +111,12 @@ LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
     return op->emitError() << "'" << op->getName() << "' adds operand " << rule->addends.front()
                            << ", which is reduced, to sums that are "
                            << "unreduced over " << mesh.str(transfer.unreduced) << ": every rank would add it";
-  for (auto [value, sharding] : llvm::zip_equal(op->getResults(), results))
-    if (sharding.unreduced != transfer.unreduced || (!sharding.unreduced.empty() && sharding.kind != transfer.kind))
-      return op->emitError() << describe(value) << " is unreduced over [" << mesh.str(sharding.unreduced)
-                             << "] by its type, but over [" << mesh.str(transfer.unreduced)
-                             << "] by the operation's rule";
+  for (auto [index, sharding] : llvm::enumerate(results)) {
+    AxisList unreduced = transfer.unreducedOf(index);
+    if (sharding.unreduced != unreduced || (!unreduced.empty() && sharding.kind != transfer.kind))
+      return op->emitError() << describe(op->getResult(index)) << " is unreduced over [" << mesh.str(sharding.unreduced)
+                             << "] by its type, but over [" << mesh.str(unreduced) << "] by the operation's rule";
+  }
   return success();
 }
 

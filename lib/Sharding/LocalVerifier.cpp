@@ -205,22 +205,22 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
     factors &= allowed;
     sharded = index;
   }
-  bool sums = false, passes = false;
   ReductionKind reduction = ReductionKind::sum;
   for (unsigned factor : llvm::SmallBitVector(factors).set_bits()) {
     FactorKind kind = rule.factors[factor].kind;
     if (kind == FactorKind::NeedReplication)
       factors.reset(factor);
-    sums |= kind == FactorKind::Reduction;
-    passes |= kind == FactorKind::PassThrough;
     if (kind == FactorKind::Reduction)
       reduction = rule.factors[factor].reduction;
   }
-  if (!sums && !passes)
+  if (factors.none())
     return error(op, axis) << "'" << op->getName() << "' needs the whole of operand " << *sharded << ", which is "
                            << states.find(op->getOperand(*sharded))->second.str();
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule.results)) {
-    State &state = states[result];
+  for (auto [index, tensor] : llvm::enumerate(rule.results)) {
+    State &state = states[op->getResult(index)];
+    bool sums = false, passes = false;
+    for (unsigned factor : factors.set_bits())
+      (rule.isPartialOver(index, factor) ? sums : passes) = true;
     llvm::SmallBitVector dims(tensor.size());
     for (auto [dim, dimFactors] : llvm::enumerate(tensor))
       if (llvm::any_of(dimFactors, [&](int64_t factor) { return factors.test(factor); }))

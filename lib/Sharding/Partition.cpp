@@ -81,10 +81,30 @@ private:
       return partition(scale);
     if (auto constant = dyn_cast<arith::ConstantOp>(op))
       return partition(constant);
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && failed(place(attention, attention.getResult())))
+      return failure();
+    if (auto gradient = dyn_cast<AttentionGradOp>(op); gradient && failed(place(gradient, gradient.getQueryGrad())))
+      return failure();
     // By its rule an operation on shards is the same operation: dimensions that it does not treat alike are whole.
     for (Value result : op->getResults())
       if (failed(localize(result, op)))
         return failure();
+    return success();
+  }
+
+  /// Says to attention which part of the sequence and of the heads this rank has: visibility depends on places.
+  template <typename AttentionLike> LogicalResult place(AttentionLike op, Value likeQuery) {
+    FailureOr<TensorSharding> sharding = mesh.fromType(likeQuery, op);
+    if (failed(sharding))
+      return failure();
+    const AxisList &heads = sharding->dims[1], &sequence = sharding->dims[2];
+    if (!heads.empty() && op.getKvMap())
+      op.setHeadAxesAttr(mesh.toArray(heads));
+    if (sequence.empty())
+      return success();
+    op.setSeqAxesAttr(mesh.toArray(sequence));
+    if (op.isRing()) // queries and keys are shards of one sequence
+      op.setKeyShards(numShards(mesh.getSizes(), sequence));
     return success();
   }
 

@@ -148,9 +148,10 @@ void StatePlan::visit(Step &step) {
   step.operandDims.clear();
   for (const ShardingRule::TensorFactors &factors : step.rule.operands)
     step.operandDims.push_back(dimsFor(axes, factors));
-  for (auto [value, factors] : llvm::zip_equal(op->getResults(), step.rule.results)) {
-    TensorSharding state{dimsFor(axes, factors), transfer.unreduced,
-                         transfer.unreduced.empty() ? ReductionKind::sum : transfer.kind};
+  for (auto [index, value] : llvm::enumerate(op->getResults())) {
+    TensorSharding state{dimsFor(axes, step.rule.results[index]), transfer.unreducedOf(index), transfer.kind};
+    if (state.unreduced.empty())
+      state.kind = ReductionKind::sum;
     // Only sums are carried on.
     if (!state.unreduced.empty() && state.kind != ReductionKind::sum)
       reduce(value);

@@ -84,6 +84,11 @@ struct UnreducedTransfer {
   /// Axes over which every result is unreduced.
   AxisList unreduced;
   ReductionKind kind{};
+  /// Per result, further axes over which it alone is a partial sum (ShardingRule::summed); empty when there are none.
+  llvm::SmallVector<AxisList> summed;
+
+  /// All axes over which the result is unreduced, in ascending order.
+  AxisList unreducedOf(unsigned result) const;
 };
 UnreducedTransfer transferUnreduced(const ShardingRule &rule, llvm::ArrayRef<AxisList> factorAxes,
                                     llvm::ArrayRef<const TensorSharding *> operands);

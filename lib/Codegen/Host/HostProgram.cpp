@@ -113,6 +113,17 @@ uint32_t HostProgram::axisMask(ArrayAttr names) {
   return mask;
 }
 
+std::array<int8_t, 4> HostProgram::axisIndices(std::optional<ArrayAttr> names) {
+  std::array<int8_t, 4> indices;
+  indices.fill(-1);
+  if (names && mesh)
+    for (auto [place, name] : llvm::zip(indices, *names))
+      for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<MeshAxisAttr>()))
+        if (axis.getName() == name)
+          place = static_cast<int8_t>(index);
+  return indices;
+}
+
 std::optional<nd_dtype> nd::abiType(Type type) {
   if (type.isF32())
     return ND_F32;
@@ -176,6 +187,7 @@ template <typename OpTy> nd_attention_desc describeShared(OpTy op) {
   nd_attention_desc desc = {};
   ArrayRef<int64_t> query = op.getQuery().getType().getShape(), key = op.getKey().getType().getShape();
   desc.dtype = *abiType(op.getQuery().getType().getElementType());
+  desc.result_dtype = *abiType(op.getResult().getType().getElementType());
   desc.batch = query[0];
   desc.heads = query[1];
   desc.queries = query[2];
@@ -201,15 +213,31 @@ template <typename OpTy> nd_attention_desc describeShared(OpTy op) {
     for (int dim = 0; dim < 4; ++dim)
       desc.mask_strides[dim] = type.getDimSize(dim) == 1 ? 0 : layout.strides[dim];
   }
+  desc.key_shards = op.getKeyShards();
+  desc.ring_step = op.getRingStep();
+  desc.valid = op.getValid();
+  if (std::optional<ArrayRef<int64_t>> order = op.getOrder())
+    desc.num_chunks = order->size(), desc.order = order->data();
+  if (std::optional<ArrayRef<int64_t>> map = op.getKvMap())
+    desc.num_map = map->size(), desc.kv_map = map->data();
   return desc;
 }
 
 } // namespace
 
-nd_attention_desc nd::describe(rt::AttentionOp op) { return describeShared(op); }
+nd_attention_desc nd::describe(rt::AttentionOp op) {
+  nd_attention_desc desc = describeShared(op);
+  if (Value carry = op.getCarryResult()) {
+    desc.has_carry = 1;
+    desc.carry_dtype = *abiType(op.getCarryResult().getType().getElementType());
+    desc.carry = rowStrides(carry);
+  }
+  return desc;
+}
 
 nd_attention_desc nd::describe(rt::AttentionGradOp op) {
   nd_attention_desc desc = describeShared(op);
+  desc.grad_dtype = *abiType(op.getQueryGrad().getType().getElementType());
   desc.dq = rowStrides(op.getQueryGrad());
   desc.dk = rowStrides(op.getKeyGrad());
   desc.dv = rowStrides(op.getValueGrad());

@@ -33,6 +33,8 @@ public:
   int64_t numRanks();
   /// Bit i is mesh axis i.
   uint32_t axisMask(mlir::ArrayAttr names);
+  /// The mesh axes of these names, -1 behind them.
+  std::array<int8_t, 4> axisIndices(std::optional<mlir::ArrayAttr> names);
 
   mlir::ModuleOp module;
   rt::ProgramOp program;
@@ -62,7 +64,7 @@ llvm::StringRef dtypeName(mlir::Type elementType);
 /// Where an operation came from, for a person: module path and file, as far as known.
 std::string describeLocation(mlir::Location location);
 
-/// Strides of operands, sizes and flags; `id` and `location` are left out.
+/// Strides of operands, sizes and flags; `id`, `location` and mesh axes are left out. Lists point into attributes.
 nd_attention_desc describe(rt::AttentionOp op);
 nd_attention_desc describe(rt::AttentionGradOp op);
 nd_gemm_desc describe(rt::GemmOp op);

@@ -53,7 +53,8 @@ private:
   LogicalResult emitGemm(rt::GemmOp op);
   LogicalResult emitAttention(rt::AttentionOp op);
   LogicalResult emitAttentionGrad(rt::AttentionGradOp op);
-  LogicalResult emitAttentionCall(Operation *op, StringRef callee, nd_attention_desc desc, ArrayRef<Value> operands);
+  template <typename AttentionLike>
+  LogicalResult emitAttentionCall(AttentionLike op, StringRef callee, ArrayRef<Value> operands);
   LogicalResult emitCollective(rt::CollectiveStartOp op);
   void emitMain(llvm::Constant *program);
   void call(StringRef name, ArrayRef<llvm::Value *> operands);
@@ -210,29 +211,48 @@ LogicalResult StepEmitter::emitGemm(rt::GemmOp op) {
 }
 
 LogicalResult StepEmitter::emitAttention(rt::AttentionOp op) {
-  return emitAttentionCall(op, "nd_rt_attention", describe(op),
+  return emitAttentionCall(op, "nd_rt_attention",
                            {op.getQuery(), op.getKey(), op.getValue(), Value(), Value(), Value(), op.getPositions(),
                             op.getDocuments(), op.getKeyPadding(), op.getMask(), op.getResult(), Value(), Value(),
-                            Value(), op.getLse()});
+                            Value(), op.getLse(), op.getCarryResult(), op.getCarryLse()});
 }
 
 LogicalResult StepEmitter::emitAttentionGrad(rt::AttentionGradOp op) {
-  return emitAttentionCall(op, "nd_rt_attention_grad", describe(op),
+  return emitAttentionCall(op, "nd_rt_attention_grad",
                            {op.getQuery(), op.getKey(), op.getValue(), op.getResult(), op.getResultGrad(), op.getLse(),
                             op.getPositions(), op.getDocuments(), op.getKeyPadding(), op.getMask(), Value(),
-                            op.getQueryGrad(), op.getKeyGrad(), op.getValueGrad(), Value()});
+                            op.getQueryGrad(), op.getKeyGrad(), op.getValueGrad(), Value(), Value(), Value()});
 }
 
 /// `operands` are the fields of nd_attention_args, in order.
-LogicalResult StepEmitter::emitAttentionCall(Operation *op, StringRef callee, nd_attention_desc d,
-                                             ArrayRef<Value> operands) {
-  static_assert(sizeof(nd_attention_args) == 15 * sizeof(void *));
+template <typename AttentionLike>
+LogicalResult StepEmitter::emitAttentionCall(AttentionLike op, StringRef callee, ArrayRef<Value> operands) {
+  static_assert(sizeof(nd_attention_args) == 17 * sizeof(void *));
+  for (std::optional<ArrayAttr> names : {op.getSeqAxes(), op.getHeadAxes()})
+    for (Attribute name : names ? names->getValue() : ArrayRef<Attribute>())
+      if (!host.mesh || !host.mesh.findAxis(cast<StringAttr>(name)))
+        return op.emitOpError() << "holds a part by its coordinate along mesh axis " << name
+                                << ", which the program's mesh lacks";
+  nd_attention_desc d = describe(op);
   ConstantBuilder &c = constants;
   auto strides = [&](const nd_attention_strides &s) { return c.structure({c.i64(s.b), c.i64(s.h), c.i64(s.s)}); };
   llvm::Constant *maskStrides =
       c.array({c.i64(d.mask_strides[0]), c.i64(d.mask_strides[1]), c.i64(d.mask_strides[2]), c.i64(d.mask_strides[3])});
+  auto axes = [&](std::optional<ArrayAttr> names) {
+    SmallVector<llvm::Constant *> indices;
+    for (int8_t index : host.axisIndices(names))
+      indices.push_back(c.i8(index));
+    return c.array(indices);
+  };
+  auto list = [&](const int64_t *values, int64_t count) {
+    return c.table(llvm::map_to_vector(ArrayRef(values, count), [&](int64_t v) { return c.i64(v); }), "list");
+  };
   llvm::Constant *desc = c.structure({c.i32(attentions.size()),
                                       c.i32(d.dtype),
+                                      c.i32(d.result_dtype),
+                                      c.i32(d.carry_dtype),
+                                      c.i32(d.grad_dtype),
+                                      c.i32(d.has_carry),
                                       c.i64(d.batch),
                                       c.i64(d.heads),
                                       c.i64(d.kv_heads),
@@ -244,6 +264,7 @@ LogicalResult StepEmitter::emitAttentionCall(Operation *op, StringRef callee, nd
                                       strides(d.k),
                                       strides(d.v),
                                       strides(d.o),
+                                      strides(d.carry),
                                       strides(d.dq),
                                       strides(d.dk),
                                       strides(d.dv),
@@ -257,6 +278,15 @@ LogicalResult StepEmitter::emitAttentionCall(Operation *op, StringRef callee, nd
                                       c.i32(d.has_key_padding),
                                       c.i32(d.mask),
                                       maskStrides,
+                                      axes(op.getSeqAxes()),
+                                      axes(op.getHeadAxes()),
+                                      c.i64(d.key_shards),
+                                      c.i64(d.ring_step),
+                                      c.i64(d.valid),
+                                      c.i64(d.num_chunks),
+                                      list(d.order, d.num_chunks),
+                                      c.i64(d.num_map),
+                                      list(d.kv_map, d.num_map),
                                       location(op)});
   if (failed(checkSize(desc, sizeof(nd_attention_desc), "nd_attention_desc")))
     return failure();

@@ -96,24 +96,39 @@ template <typename Read> FailureOr<Value> readOptional(Value value, Read read) {
   return value ? read(value) : FailureOr<Value>(Value());
 }
 
+template <typename AttentionLike> LogicalResult refuseRing(AttentionLike op) {
+  if (!op.isRing())
+    return success();
+  return op.emitOpError("still has keys that go around in a ring (cp_mode = \"ring\"): run nd-expand-ring-attention "
+                        "before lowering");
+}
+
 } // namespace
 
 LogicalResult ProgramBuilder::lowerAttention(AttentionOp op) {
+  if (failed(refuseRing(op)))
+    return failure();
   auto contiguous = [&](Value value) { return readOptional(value, [&](Value v) { return readContiguous(v); }); };
   FailureOr<Value> query = readRows(op.getQuery()), key = readRows(op.getKey()), value = readRows(op.getValue());
   FailureOr<Value> positions = contiguous(op.getPositions()), documents = contiguous(op.getDocuments());
   FailureOr<Value> padding = contiguous(op.getKeyPadding());
   FailureOr<Value> mask = readOptional(op.getMask(), [&](Value v) { return readAny(v); });
+  FailureOr<Value> carry = readOptional(op.getCarryResult(), [&](Value v) { return readRows(v); });
+  FailureOr<Value> carryLse = contiguous(op.getCarryLse());
   if (failed(query) || failed(key) || failed(value) || failed(positions) || failed(documents) || failed(padding) ||
-      failed(mask))
+      failed(mask) || failed(carry) || failed(carryLse))
     return failure();
-  rt::AttentionOp::create(builder, loc, *query, *key, *value, *positions, *documents, *padding, *mask,
-                          target(op.getResult()), target(op.getLse()), op.getScaleAttr(), op.getCausalAttr(),
-                          op.getWindowAttr(), op.getSoftcapAttr());
+  rt::AttentionOp::create(builder, loc, *query, *key, *value, *positions, *documents, *padding, *mask, *carry,
+                          *carryLse, target(op.getResult()), target(op.getLse()), op.getScaleAttr(), op.getCausalAttr(),
+                          op.getWindowAttr(), op.getSoftcapAttr(), op.getOrderAttr(), op.getValidAttr(),
+                          op.getKvMapAttr(), op.getSeqAxesAttr(), op.getHeadAxesAttr(), op.getKeyShardsAttr(),
+                          op.getRingStepAttr());
   return success();
 }
 
 LogicalResult ProgramBuilder::lowerAttentionGrad(AttentionGradOp op) {
+  if (failed(refuseRing(op)))
+    return failure();
   auto contiguous = [&](Value value) { return readOptional(value, [&](Value v) { return readContiguous(v); }); };
   FailureOr<Value> query = readRows(op.getQuery()), key = readRows(op.getKey()), value = readRows(op.getValue());
   FailureOr<Value> result = readRows(op.getResult()), lse = readContiguous(op.getLse());
@@ -127,7 +142,8 @@ LogicalResult ProgramBuilder::lowerAttentionGrad(AttentionGradOp op) {
   rt::AttentionGradOp::create(builder, loc, *query, *key, *value, *result, *lse, *resultGrad, *positions, *documents,
                               *padding, *mask, target(op.getQueryGrad()), target(op.getKeyGrad()),
                               target(op.getValueGrad()), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
-                              op.getSoftcapAttr());
+                              op.getSoftcapAttr(), op.getOrderAttr(), op.getValidAttr(), op.getKvMapAttr(),
+                              op.getSeqAxesAttr(), op.getHeadAxesAttr(), op.getKeyShardsAttr(), op.getRingStepAttr());
   return success();
 }
 

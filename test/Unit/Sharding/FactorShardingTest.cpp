@@ -130,6 +130,15 @@ TEST(UnreducedTransfer, PartialOverAxesThatTheOperationRunsOn) {
             (AxisList{0, 1}));
 }
 
+TEST(UnreducedTransfer, OneResultCarriesWhatAnotherSums) {
+  ShardingRule rule = matmul();
+  rule.results.push_back({{1}});
+  rule.summed = {{}, {0}};
+  UnreducedTransfer result = transfer(rule, FactorAxes{{1}, {}, {0}}, {sharded({{1}, {0}}), sharded({{0}, {}})});
+  EXPECT_EQ(result.unreducedOf(0), (AxisList{0}));
+  EXPECT_EQ(result.unreducedOf(1), (AxisList{0, 1}));
+}
+
 TEST(UnreducedTransfer, AddendsArePartialWhereTheResultIs) {
   ShardingRule rule = matmul();
   rule.operands.push_back({{0}, {1}});

@@ -83,19 +83,33 @@ typedef struct {
   int64_t b, h, s;
 } nd_attention_strides;
 
-/// What nd.attention and nd.attention_grad say. lse is contiguous [B, Hq, S] f32.
+/// What nd.attention and nd.attention_grad say of this rank's queries and keys. lse is contiguous [B, Hq, S] f32, and
+/// so is the carry's. Gradients of keys and values are f32.
 typedef struct {
-  int32_t id, dtype;
+  int32_t id, dtype;                             /* dtype: of q, k and v */
+  int32_t result_dtype, carry_dtype, grad_dtype; /* of o and d_o; of the carry's o; of dq */
+  int32_t has_carry;                             /* o and lse are merged with those over other keys */
   int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
   nd_attention_strides q, k, v, o;      /* o: the result, also as operand of the gradient */
+  nd_attention_strides carry;           /* of the carry's o */
   nd_attention_strides dq, dk, dv, d_o; /* gradient only */
   double scale, softcap;                /* softcap 0: none */
   int64_t causal, window;               /* window 0: none */
   int32_t has_positions,
-      has_documents;       /* i64 [B, S], contiguous; a key's position and document are those of its index */
-  int32_t has_key_padding; /* i1 [B, T], one byte each, 1 = visible */
+      has_documents;       /* i64 [B, L], contiguous; a key's position and document are those of its place */
+  int32_t has_key_padding; /* i1 [B, L], one byte each, 1 = visible */
   int32_t mask;            /* 0 none, 1 f32 added, 2 i1 (one byte, 1 = visible) */
-  int64_t mask_strides[4]; /* of the mask over [B, Hq, S, T]; 0 where it broadcasts */
+  int64_t mask_strides[4]; /* of the mask over [B, Hq, all queries, L]; 0 where it broadcasts */
+  /* The sequence of L = keys * key_shards places. Queries: the shard of this rank's coordinate along seq_axes; keys:
+   * the shard of coordinate (own - ring_step) mod key_shards. What is of length L is whole. */
+  int8_t seq_axes[4], head_axes[4]; /* mesh axes, major to minor; -1 ends */
+  int64_t key_shards, ring_step;
+  int64_t valid;        /* keys of this original index and above are invisible; 0 = none */
+  int64_t num_chunks;   /* 0: places are original indices */
+  const int64_t *order; /* [num_chunks]: place i holds this chunk of the original sequence */
+  int64_t num_map;      /* 0: query heads are equal groups of key heads */
+  const int64_t
+      *kv_map; /* [num_map]: the key head of each query head of all ranks, modulo kv_heads here; -1 = padding */
   const char *location;
 } nd_attention_desc;
 
@@ -108,6 +122,8 @@ typedef struct {
   const void *mask;
   void *o, *dq, *dk, *dv;
   float *lse;
+  const void *carry_o;
+  const float *carry_lse;
 } nd_attention_args;
 
 /// One collective over the ranks that differ only in the axes of `axes` (bit i = mesh axis i).
@@ -188,11 +204,16 @@ void nd_rt_phase(nd_rank *rank, int32_t phase);
 
 /// Per-thread scratch that an attention needs, in bytes: the compiler plans it, the runtime uses it. Query rows are
 /// taken in blocks; two score tiles of [ND_ATTENTION_BLOCK, keys rounded up + one cache line] f32 (a stride that is no
-/// power of two), one row of masks, and a few numbers for each row.
+/// power of two), one row of masks, a few numbers for each row, and where chunks lie. Operands that are not f32 are
+/// converted for a head (keys and values) or a block (the others).
 #define ND_ATTENTION_BLOCK 64
 static inline int64_t nd_attention_scratch_bytes(const nd_attention_desc *d) {
   int64_t row = ((d->keys + 15) / 16 * 16 + 16) * 4;
-  return (2 * ND_ATTENTION_BLOCK + 1) * row + 4 * ND_ATTENTION_BLOCK * 4 + 256;
+  int64_t chunks = (d->num_chunks + 1) * 2 * 4 * 8;
+  int64_t width = d->dim + d->value_dim;
+  int64_t converted = d->dtype == ND_F32 ? 0 : d->keys * width * 4;
+  return (2 * ND_ATTENTION_BLOCK + 1) * row + 4 * ND_ATTENTION_BLOCK * 4 + chunks + converted +
+         3 * ND_ATTENTION_BLOCK * width * 4 + 512;
 }
 
 /// The whole of an executable's main.

@@ -5,7 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Scores are [B, Hq, S, T] in f32. A group of query heads that shares a key head is a dimension of the contractions, so
-// that keys and values are never repeated and their gradients are summed over the group by the contraction.
+// that keys and values are never repeated and their gradients are summed over the group by the contraction. With a
+// kv_map each query head gets a copy of its key head instead, and a padding head sees nothing.
+//
+// This is the definition in the global view. A rank's part has none by itself: it knows neither its coordinates nor the
+// rest of the sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +32,40 @@ public:
       : Emitter(builder, op.getLoc()), op(op), batch(op.getQuery().getType().getDimSize(0)),
         heads(op.getQuery().getType().getDimSize(1)), queries(op.getQuery().getType().getDimSize(2)),
         keyHeads(op.getKey().getType().getDimSize(1)), keys(op.getKey().getType().getDimSize(2)) {
+    if (op.getKvMap())
+      keyHeads = heads;
     query = grouped(f32(op.getQuery()));
-    key = f32(op.getKey());
-    value = f32(op.getValue());
+    key = ofQueryHeads(f32(op.getKey()));
+    value = ofQueryHeads(f32(op.getValue()));
+  }
+
+  /// Key heads, one for each query head where a kv_map says which. A padding head's is any: it sees no key.
+  Value ofQueryHeads(Value tensor) {
+    if (!op.getKvMap())
+      return tensor;
+    SmallVector<Value> copies;
+    for (int64_t entry : *op.getKvMap())
+      copies.push_back(slice(builder, loc, tensor, 1, std::max<int64_t>(entry, 0), 1));
+    return concat(builder, loc, copies, 1);
+  }
+
+  /// The other way: the sum over the query heads that read a key head.
+  Value ofKeyHeads(Value tensor, RankedTensorType result) {
+    if (!op.getKvMap())
+      return round(tensor, result);
+    SmallVector<Value> sums;
+    for (int64_t keyHead : llvm::seq(result.getDimSize(1))) {
+      Value sum;
+      for (auto [head, entry] : llvm::enumerate(*op.getKvMap()))
+        if (entry == keyHead) {
+          Value part = slice(builder, loc, tensor, 1, head, 1);
+          sum = sum ? add(sum, part) : part;
+        }
+      SmallVector<int64_t> shape(result.getShape());
+      shape[1] = 1;
+      sums.push_back(sum ? sum : splat(builder, loc, builder.getF32Type(), shape, 0));
+    }
+    return round(concat(builder, loc, sums, 1), result);
   }
 
   /// [B, Hq, ...] as [B, Hkv, Hq / Hkv, ...].
@@ -120,7 +155,31 @@ private:
     }
     if (Value padding = op.getKeyPadding())
       require(padding, {0, 3});
+    if (int64_t valid = op.getValid(); valid != 0 && valid != keys) {
+      Value indices = originalIndices({keys}, 0);
+      require(compare(arith::CmpIPredicate::slt, indices, intSplatLike(builder, loc, indices, valid)), {3});
+    }
+    if (op.getKvMap() && llvm::is_contained(*op.getKvMap(), -1)) {
+      SmallVector<bool> real = llvm::map_to_vector(*op.getKvMap(), [](int64_t entry) { return entry >= 0; });
+      auto type = RankedTensorType::get({heads}, builder.getI1Type());
+      require(arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<bool>(real))), {1});
+    }
     return visible;
+  }
+
+  /// The index along `dim` in the sequence before it was stored in another order.
+  Value originalIndices(ArrayRef<int64_t> shape, int64_t dim) {
+    Type index = builder.getI64Type();
+    if (!op.getOrder())
+      return iota(builder, loc, index, shape, dim);
+    ArrayRef<int64_t> order = *op.getOrder();
+    int64_t size = shape[dim] / static_cast<int64_t>(order.size());
+    SmallVector<int64_t> indices;
+    for (int64_t chunk : order)
+      llvm::append_range(indices, llvm::seq(chunk * size, (chunk + 1) * size));
+    auto type = RankedTensorType::get({shape[dim]}, index);
+    Value constant = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(indices)));
+    return broadcast(constant, shape, {dim});
   }
 
   /// Positions of the queries and of the keys beside each other, and the dimensions of the pairs that they have.
@@ -130,14 +189,28 @@ private:
       return {broadcast(given, shape, {0, 1}), broadcast(given, shape, {0, 2}), SmallVector<int64_t>{0, 2, 3}};
     }
     SmallVector<int64_t> shape = {queries, keys};
-    Type index = builder.getI64Type();
-    return {iota(builder, loc, index, shape, 0), iota(builder, loc, index, shape, 1), SmallVector<int64_t>{2, 3}};
+    return {originalIndices(shape, 0), originalIndices(shape, 1), SmallVector<int64_t>{2, 3}};
   }
 };
+
+template <typename AttentionLike> LogicalResult refuseLocalForm(AttentionLike op) {
+  if (!op.isLocalForm())
+    return success();
+  return op.emitOpError() << "has no definition by itself as one rank's part ("
+                          << (op.getSeqAxes()    ? "seq_axes"
+                              : op.getHeadAxes() ? "head_axes"
+                                                 : "key_shards")
+                          << "): decompose it before nd-partition";
+}
 
 } // namespace
 
 Values AttentionOp::decompose(OpBuilder &builder) {
+  if (failed(refuseLocalForm(*this)))
+    return failure();
+  if (getCarryResult())
+    return emitOpError("has no definition by itself when it merges a carry: decompose it before "
+                       "nd-expand-ring-attention");
   AttentionEmitter<AttentionOp> emit(builder, *this);
   emit.emitScores();
   Value max = emit.max(emit.scores, 3);
@@ -154,6 +227,8 @@ Values AttentionOp::decompose(OpBuilder &builder) {
 }
 
 Values AttentionGradOp::decompose(OpBuilder &builder) {
+  if (failed(refuseLocalForm(*this)))
+    return failure();
   AttentionEmitter<AttentionGradOp> emit(builder, *this);
   emit.emitScores();
   // The lse of a query that sees no key is -inf, and so are its scores: its probabilities become zero, not NaN.
@@ -175,6 +250,6 @@ Values AttentionGradOp::decompose(OpBuilder &builder) {
   Value queryGrad = emit.sumOverKeys(scoreGrad, emit.key);
   Value keyGrad = emit.sumOverQueries(scoreGrad, emit.query);
   return SmallVector<Value>{emit.round(queryGrad, getQueryGrad().getType()),
-                            emit.round(keyGrad, getKeyGrad().getType()),
-                            emit.round(valueGrad, getValueGrad().getType())};
+                            emit.ofKeyHeads(keyGrad, getKeyGrad().getType()),
+                            emit.ofKeyHeads(valueGrad, getValueGrad().getType())};
 }

@@ -151,12 +151,20 @@ Gradients AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultG
   if (getMask() && wanted.back())
     return emitOpError() << "has no gradient through its mask, which depends on a trainable weight; freeze that weight "
                             "or compute the scores with separate operations";
-  auto grads = AttentionGradOp::create(builder, getLoc(), getQuery().getType(), getKey().getType(),
-                                       getValue().getType(), getQuery(), getKey(), getValue(), getResult(), getLse(),
-                                       resultGrads.front(), getPositions(), getDocuments(), getKeyPadding(), getMask(),
-                                       getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr());
+  if (getCarryResult())
+    return emitOpError("has no gradient when it merges a carry: gradients are built before a ring is expanded");
+  auto inF32 = [&](Value value) { return cast<RankedTensorType>(value.getType()).clone(builder.getF32Type()); };
+  auto grads = AttentionGradOp::create(
+      builder, getLoc(), getQuery().getType(), inF32(getKey()), inF32(getValue()), getQuery(), getKey(), getValue(),
+      getResult(), getLse(), resultGrads.front(), getPositions(), getDocuments(), getKeyPadding(), getMask(),
+      getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getOrderAttr(), getValidAttr(),
+      getKvMapAttr(), getCpModeAttr(), getSeqAxesAttr(), getHeadAxesAttr(), getKeyShardsAttr(), getRingStepAttr());
   SmallVector<Value> result((*this)->getNumOperands());
-  llvm::copy(grads->getResults(), result.begin());
+  for (auto [index, operand] : llvm::enumerate(ValueRange{getQuery(), getKey(), getValue()})) {
+    Value grad = grads->getResult(index);
+    bool narrow = grad.getType() != operand.getType();
+    result[index] = narrow ? arith::TruncFOp::create(builder, getLoc(), operand.getType(), grad) : grad;
+  }
   return result;
 }
 

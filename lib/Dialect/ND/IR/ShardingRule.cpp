@@ -28,6 +28,11 @@ void printTensors(llvm::raw_ostream &os, ArrayRef<ShardingRule::TensorFactors> t
 
 } // namespace
 
+bool ShardingRule::isPartialOver(unsigned result, int64_t factor) const {
+  return factors[factor].kind == FactorKind::Reduction ||
+         (!summed.empty() && llvm::is_contained(summed[result], factor));
+}
+
 std::string ShardingRule::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -49,6 +54,12 @@ std::string ShardingRule::str() const {
   };
   printKind(FactorKind::Reduction, "reduction");
   printKind(FactorKind::NeedReplication, "need_replication");
+  SmallVector<std::string> sums;
+  for (auto [result, list] : llvm::enumerate(summed))
+    for (int64_t factor : list)
+      sums.push_back("i" + std::to_string(factor) + ":" + std::to_string(result));
+  if (!sums.empty())
+    os << " summed={" << llvm::join(sums, ", ") << '}';
   if (!linear.empty()) {
     os << " linear={";
     llvm::interleave(
@@ -89,6 +100,11 @@ int64_t ShardingRuleBuilder::sizeOf(Dim dim) const {
 int64_t ShardingRuleBuilder::addFactor(int64_t size, FactorKind kind, ReductionKind reduction) {
   rule.factors.push_back({size, kind, reduction});
   return rule.factors.size() - 1;
+}
+
+void ShardingRuleBuilder::sumInto(unsigned result, int64_t factor) {
+  rule.summed.resize(rule.results.size());
+  rule.summed[result].push_back(factor);
 }
 
 void ShardingRuleBuilder::append(Dim dim, int64_t factor) { factorsOf(dim).push_back(factor); }

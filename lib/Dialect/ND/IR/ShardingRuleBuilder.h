@@ -35,6 +35,8 @@ public:
   /// For dimensions that are products: adds a factor as the next minor one of `dim`.
   int64_t addFactor(int64_t size, FactorKind kind, ReductionKind reduction = ReductionKind::sum);
   void append(Dim dim, int64_t factor);
+  /// The result is a sum over this PassThrough factor, which other results carry.
+  void sumInto(unsigned result, int64_t factor);
 
   /// The operation is jointly linear in these operands.
   void linear(llvm::ArrayRef<unsigned> operands) { rule.linear.emplace_back(operands.begin(), operands.end()); }

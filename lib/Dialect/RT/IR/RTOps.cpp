@@ -308,8 +308,13 @@ LogicalResult verifyAttention(OpTy op, ArrayRef<std::pair<StringRef, TypedValue<
 } // namespace
 
 LogicalResult rt::AttentionOp::verify() {
-  return verifyAttention(
-      *this, {{"query", getQuery()}, {"key", getKey()}, {"value", getValue()}, {"result", getResult()}}, getLse());
+  SmallVector<std::pair<StringRef, TypedValue<MemRefType>>> rows = {
+      {"query", getQuery()}, {"key", getKey()}, {"value", getValue()}, {"result", getResult()}};
+  if (getCarryResult())
+    rows.emplace_back("carry_result", getCarryResult());
+  if (getCarryLse() && !isContiguous(getCarryLse().getType()))
+    return emitOpError() << "carry_lse must be contiguous: " << getCarryLse().getType();
+  return verifyAttention(*this, rows, getLse());
 }
 
 SmallVector<OpOperand *> rt::AttentionOp::getWritten() { return {&getResultMutable(), &getLseMutable()}; }

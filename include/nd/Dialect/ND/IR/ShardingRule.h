@@ -41,12 +41,19 @@ struct ShardingRule {
   llvm::SmallVector<Factor> factors;
   llvm::SmallVector<TensorFactors> operands;
   llvm::SmallVector<TensorFactors> results;
+  /// Per result, PassThrough factors over which that result is a partial sum although other results carry them: the
+  /// queries of attention's gradient are rows of the queries' gradient, and keys' and values' gradients sum over them.
+  /// Empty: no result has any.
+  llvm::SmallVector<DimFactors> summed;
   /// Sets of operands in which the operation is jointly linear: when exactly the operands of one set are partial sums
   /// over the same axes, so is every result. In any other case an operand has to be reduced first.
   llvm::SmallVector<llvm::SmallVector<unsigned, 2>> linear;
   /// Operands that are added to the result, in no set of `linear`: they have to be partial exactly where the result is,
   /// or every rank would add them.
   llvm::SmallVector<unsigned, 1> addends;
+
+  /// Whether the result is a partial value when the factor is sharded.
+  bool isPartialOver(unsigned result, int64_t factor) const;
 
   /// `([i0, i1], [i1]) -> ([i0]) {i0=8, i1=4} reduction={i1:sum}`, for tests and messages.
   std::string str() const;

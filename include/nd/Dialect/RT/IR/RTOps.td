@@ -163,6 +163,13 @@ def RT_GemmOp : RT_Op<"gemm", [DeclareOpInterfaceMethods<MemoryEffectsOpInterfac
   let hasVerifier = 1;
 }
 
+/// The options of nd.attention in a rank's program.
+defvar RT_AttentionOptions = (ins
+    F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<I64Attr, "0">:$window, DefaultValuedAttr<F64Attr, "0.0">:$softcap,
+    OptionalAttr<DenseI64ArrayAttr>:$order, DefaultValuedAttr<I64Attr, "0">:$valid, OptionalAttr<DenseI64ArrayAttr>:$kv_map,
+    OptionalAttr<StrArrayAttr>:$seq_axes, OptionalAttr<StrArrayAttr>:$head_axes,
+    DefaultValuedAttr<I64Attr, "1">:$key_shards, DefaultValuedAttr<I64Attr, "0">:$ring_step);
+
 class RT_AttentionBase<string mnemonic> : RT_Op<mnemonic, [AttrSizedOperandSegments,
       DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let extraClassDeclaration = [{
@@ -177,17 +184,18 @@ def RT_AttentionOp : RT_AttentionBase<"attention"> {
   let description = [{
     The innermost stride of query, key, value and result is 1; everything else is contiguous, the mask strided.
   }];
-  let arguments = (ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value,
+  let arguments = !con((ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value,
       Optional<RT_Buffer>:$positions,
       Optional<RT_Buffer>:$documents, Optional<RT_Buffer>:$key_padding, Optional<RT_Buffer>:$mask,
-      RT_FloatBuffer:$result,
-      RT_FloatBuffer:$lse, F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<I64Attr, "0">:$window,
-      DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+      Optional<RT_FloatBuffer>:$carry_result, Optional<RT_FloatBuffer>:$carry_lse,
+      RT_FloatBuffer:$result, RT_FloatBuffer:$lse), RT_AttentionOptions);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `)` (`positions` `(` $positions^ `:` type($positions) `)`)?
     (`documents` `(` $documents^ `:` type($documents) `)`)? (`key_padding` `(` $key_padding^ `:` type($key_padding)
       `)`)?
-    (`mask` `(` $mask^ `:` type($mask) `)`)? `outs` `(` $result `,` $lse `)` `scale` `=` $scale (`causal` $causal^)?
+    (`mask` `(` $mask^ `:` type($mask) `)`)?
+    (`carry` `(` $carry_result^ `,` $carry_lse `:` type($carry_result) `,` type($carry_lse) `)`)?
+    `outs` `(` $result `,` $lse `)` `scale` `=` $scale (`causal` $causal^)?
       attr-dict
     `:` type($query) `,` type($key) `,` type($value) `->` type($result) `,` type($lse)
   }];
@@ -195,11 +203,10 @@ def RT_AttentionOp : RT_AttentionBase<"attention"> {
 
 def RT_AttentionGradOp : RT_AttentionBase<"attention_grad"> {
   let summary = "nd.attention_grad on buffers";
-  let arguments = (ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value, RT_FloatBuffer:$result,
+  let arguments = !con((ins RT_FloatBuffer:$query, RT_FloatBuffer:$key, RT_FloatBuffer:$value, RT_FloatBuffer:$result,
       RT_FloatBuffer:$lse, RT_FloatBuffer:$result_grad, Optional<RT_Buffer>:$positions, Optional<RT_Buffer>:$documents,
       Optional<RT_Buffer>:$key_padding, Optional<RT_Buffer>:$mask, RT_FloatBuffer:$query_grad, RT_FloatBuffer:$key_grad,
-      RT_FloatBuffer:$value_grad, F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<I64Attr, "0">:$window,
-      DefaultValuedAttr<F64Attr, "0.0">:$softcap);
+      RT_FloatBuffer:$value_grad), RT_AttentionOptions);
   let assemblyFormat = [{
     `ins` `(` $query `,` $key `,` $value `,` $result `,` $lse `,` $result_grad `)`
     (`positions` `(` $positions^ `:` type($positions) `)`)? (`documents` `(` $documents^ `:` type($documents) `)`)?
