@@ -82,6 +82,9 @@ nd_attention_desc describe(const Case &c) {
     d.mask_strides[2] = c.keys;
     d.mask_strides[3] = 1;
   }
+  std::fill_n(d.seq_axes, 4, -1);
+  std::fill_n(d.head_axes, 4, -1);
+  d.key_shards = 1;
   d.location = "test";
   return d;
 }

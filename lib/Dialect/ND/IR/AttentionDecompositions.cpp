@@ -44,7 +44,8 @@ public:
     if (!op.getKvMap())
       return tensor;
     SmallVector<Value> copies;
-    for (int64_t entry : *op.getKvMap())
+    ArrayRef<int64_t> map = *op.getKvMap();
+    for (int64_t entry : map)
       copies.push_back(slice(builder, loc, tensor, 1, std::max<int64_t>(entry, 0), 1));
     return concat(builder, loc, copies, 1);
   }
@@ -54,9 +55,10 @@ public:
     if (!op.getKvMap())
       return round(tensor, result);
     SmallVector<Value> sums;
+    ArrayRef<int64_t> map = *op.getKvMap();
     for (int64_t keyHead : llvm::seq(result.getDimSize(1))) {
       Value sum;
-      for (auto [head, entry] : llvm::enumerate(*op.getKvMap()))
+      for (auto [head, entry] : llvm::enumerate(map))
         if (entry == keyHead) {
           Value part = slice(builder, loc, tensor, 1, head, 1);
           sum = sum ? add(sum, part) : part;

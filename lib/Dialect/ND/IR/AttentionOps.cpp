@@ -190,7 +190,7 @@ void AttentionOp::build(OpBuilder &builder, OperationState &state, Type result, 
 }
 
 LogicalResult AttentionOp::verify() {
-  if (failed(AttentionVerifier(*this).run()))
+  if (failed(AttentionVerifier<AttentionOp>(*this).run()))
     return failure();
   if (static_cast<bool>(getCarryResult()) != static_cast<bool>(getCarryLse()))
     return emitOpError("expected carry to be a result and its lse, but found one without the other");
@@ -206,7 +206,7 @@ LogicalResult AttentionOp::verify() {
 }
 
 LogicalResult AttentionGradOp::verify() {
-  if (failed(AttentionVerifier(*this).run()) ||
+  if (failed(AttentionVerifier<AttentionGradOp>(*this).run()) ||
       failed(verify::sameTensor(*this, "result_grad", getResultGrad().getType(), "result", getResult().getType())) ||
       failed(verify::shape(*this, "query_grad", getQueryGrad().getType(), getQuery().getType().getShape())) ||
       failed(verify::shape(*this, "key_grad", getKeyGrad().getType(), getKey().getType().getShape())) ||

@@ -130,7 +130,7 @@ private:
 } // namespace
 
 ShardingRule AttentionOp::getShardingRule() {
-  AttentionRule rule(*this);
+  AttentionRule<AttentionOp> rule(*this);
   rule.queries(getODSOperands(0));
   rule.queriesResult(0);
   rule.queriesResult(1);
@@ -145,7 +145,7 @@ ShardingRule AttentionOp::getShardingRule() {
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  AttentionRule rule(*this);
+  AttentionRule<AttentionGradOp> rule(*this);
   for (unsigned query : {0, 3, 4, 5})
     rule.queries(getODSOperands(query));
   rule.queriesResult(0);
