@@ -131,7 +131,8 @@ TEST(Allocation, AStepAllocatesNothingAndTheHeapStaysAsItIs) {
   attention.queries = attention.keys = sequence, attention.dim = attention.value_dim = dim;
   attention.q = {sequence * width, dim, width};
   attention.k = attention.v = attention.o = attention.dq = attention.dk = attention.dv = attention.d_o = attention.q;
-  attention.scale = 0.1, attention.causal = 1, attention.location = "test";
+  attention.scale = 0.1, attention.causal = 1, attention.location = "test", attention.key_shards = 1;
+  std::fill_n(attention.seq_axes, 4, -1), std::fill_n(attention.head_axes, 4, -1);
   collective.axes = 1, collective.count = rows * width, collective.name = collective.location = "test";
   const nd_gemm_desc *gemms[] = {&product};
   const nd_attention_desc *attentions[] = {&attention};
