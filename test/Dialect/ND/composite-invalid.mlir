@@ -152,7 +152,7 @@ func.func @attention_scale(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x3x8xf32>, %v:
 // -----
 
 func.func @attention_grad_of_key(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x3x8xf32>, %v: tensor<2x2x3x6xf32>, %r: tensor<2x4x3x6xf32>, %l: tensor<2x4x3xf32>) {
-  // expected-error @below {{expected key_grad of the shape of key, [2, 2, 3, 8], but found [2, 4, 3, 8]}}
+  // expected-error @below {{expected key_grad of the shape of key in f32, [2, 2, 3, 8], but found [2, 4, 3, 8]}}
   %0:3 = nd.attention_grad %q, %k, %v result(%r, %l, %r) scale = 1.0 : tensor<2x4x3x8xf32>, tensor<2x2x3x8xf32>, tensor<2x2x3x6xf32>, tensor<2x4x3x6xf32>, tensor<2x4x3xf32>, tensor<2x4x3x6xf32> -> tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x2x3x6xf32>
   return
 }

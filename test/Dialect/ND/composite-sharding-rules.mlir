@@ -35,7 +35,7 @@ func.func @attention(%q: tensor<2x6x5x8xf32>, %k: tensor<2x3x7x8xf32>, %v: tenso
 // both read.
 func.func @key_map(%q: tensor<2x4x8x8xf32>, %k: tensor<2x4x8x8xf32>, %o: tensor<2x4x8x8xf32>, %l: tensor<2x4x8xf32>) {
   // CHECK: remark: {{.*}} -> ([i0, i1*i2, i4, i{{[0-9]+}}], [i0, i1*i3, i{{[0-9]+}}, i{{[0-9]+}}], [i0, i1*i3, {{.*}}]) {i0=2, i1=2, i2=2, i3=2, i4=8, {{.*}} need_replication={i3, i5, {{.*}} summed={i2:1, i4:1, i2:2, i4:2}{{$}}
-  %dq, %dk, %dv = nd.attention_grad %q, %k, %k result(%o, %l, %o) scale = 1.0 causal {kv_map = array<i64: 0, 1, 2, -1>}
+  %dq, %dk, %dv = nd.attention_grad %q, %k, %k result(%o, %l, %o) scale = 1.0 causal {kv_map = array<i64: 1, 0, 2, -1>}
       : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8x8xf32>
       -> tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>
   return

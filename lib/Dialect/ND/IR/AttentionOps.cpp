@@ -129,21 +129,21 @@ private:
                                 << verify::text(*order);
       seen.set(chunk);
     }
-    return requireSelfAttention("order");
+    return requireSelfAttention("order is");
   }
 
   /// Queries and keys are places of one sequence.
-  LogicalResult requireSelfAttention(StringRef name) {
+  LogicalResult requireSelfAttention(const Twine &names) {
     if (op.getSeqAxes() ? queries == 0 || length % queries != 0 : queries != length)
-      return op.emitOpError() << "expected as many queries as keys when " << name << " is given but found " << queries
+      return op.emitOpError() << "expected as many queries as keys when " << names << " given but found " << queries
                               << " and " << length;
     return success();
   }
 
   LogicalResult verifySideInputs() {
     for (auto [name, ids] : {std::pair("positions", op.getPositions()), {"documents", op.getDocuments()}})
-      if (ids &&
-          (failed(requireSelfAttention(name)) || failed(verify::shape(op, name, ids.getType(), {batch, length}))))
+      if (ids && (failed(requireSelfAttention(std::string(name) + " are")) ||
+                  failed(verify::shape(op, name, ids.getType(), {batch, length}))))
         return failure();
     if (op.getKeyPadding())
       return verify::shape(op, "key_padding", op.getKeyPadding().getType(), {batch, length});
@@ -206,17 +206,14 @@ LogicalResult AttentionOp::verify() {
 }
 
 LogicalResult AttentionGradOp::verify() {
+  RankedTensorType query = getQuery().getType(), key = getKey().getType(), value = getValue().getType();
+  Type f32 = Float32Type::get(getContext());
+  if (getQueryGrad().getType().getElementType() == f32)
+    query = query.clone(f32);
   if (failed(AttentionVerifier<AttentionGradOp>(*this).run()) ||
       failed(verify::sameTensor(*this, "result_grad", getResultGrad().getType(), "result", getResult().getType())) ||
-      failed(verify::shape(*this, "query_grad", getQueryGrad().getType(), getQuery().getType().getShape())) ||
-      failed(verify::shape(*this, "key_grad", getKeyGrad().getType(), getKey().getType().getShape())) ||
-      failed(verify::shape(*this, "value_grad", getValueGrad().getType(), getValue().getType().getShape())))
+      failed(verify::sameTensor(*this, "query_grad", getQueryGrad().getType(), "query", query)) ||
+      failed(verify::sameTensor(*this, "key_grad", getKeyGrad().getType(), "key in f32", key.clone(f32))))
     return failure();
-  Type f32 = Float32Type::get(getContext());
-  if (getQueryGrad().getType().getElementType() != f32 &&
-      failed(verify::elementType(*this, "query_grad", getQueryGrad().getType(), getQuery().getType().getElementType())))
-    return failure();
-  if (failed(verify::elementType(*this, "key_grad", getKeyGrad().getType(), f32)))
-    return failure();
-  return verify::elementType(*this, "value_grad", getValueGrad().getType(), f32);
+  return verify::sameTensor(*this, "value_grad", getValueGrad().getType(), "value in f32", value.clone(f32));
 }

@@ -160,7 +160,7 @@ Gradients AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultG
       getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getOrderAttr(), getValidAttr(),
       getKvMapAttr(), getCpModeAttr(), getSeqAxesAttr(), getHeadAxesAttr(), getKeyShardsAttr(), getRingStepAttr());
   SmallVector<Value> result((*this)->getNumOperands());
-  for (auto [index, operand] : llvm::enumerate(ValueRange{getQuery(), getKey(), getValue()})) {
+  for (auto [index, operand] : llvm::enumerate(SmallVector<Value>{getQuery(), getKey(), getValue()})) {
     Value grad = grads->getResult(index);
     bool narrow = grad.getType() != operand.getType();
     result[index] = narrow ? arith::TruncFOp::create(builder, getLoc(), operand.getType(), grad) : grad;
