@@ -18,19 +18,27 @@ SHAPES = (
     ((2, 2, 1, 6, 7, 4, 4), {"mask": "float"}),
     ((2, 2, 1, 6, 7, 4, 4), {"mask": "bool"}),
     ((1, 1, 1, 1, 1, 1, 1), {"causal": True}),
+    ((2, 2, 1, 12, 12, 4, 4), {"causal": True, "order": (0, 3, 1, 2), "window": 7, "valid": 11}),
+    ((1, 2, 2, 6, 6, 4, 4), {"valid": 4}),
+    ((1, 6, 4, 6, 6, 4, 4), {"causal": True, "kv_map": (1, 0, 0, 2, 3, -1)}),
 )
 
 
 def visible(options, queries, keys, positions=None, documents=None, key_padding=None, mask=None):
     """Boolean [B or 1, 1, S, T]: which keys a query sees."""
-    q = torch.arange(queries) if positions is None else positions
-    k = torch.arange(keys) if positions is None else positions
+    index, index_of_keys = torch.arange(queries), torch.arange(keys)
+    if order := options.get("order"):
+        index = index_of_keys = index.reshape(len(order), -1)[list(order)].flatten()
+    q = index if positions is None else positions
+    k = index_of_keys if positions is None else positions
     q, k = q.reshape(-1, 1, queries, 1), k.reshape(-1, 1, 1, keys)
     seen = torch.ones(1, 1, queries, keys, dtype=torch.bool)
     if options.get("causal"):
         seen = seen & (k <= q)
     if options.get("window"):
         seen = seen & (q - k < options["window"])
+    if options.get("valid"):
+        seen = seen & (index_of_keys < options["valid"])
     if documents is not None:
         seen = seen & (documents[:, None, :, None] == documents[:, None, None, :])
     if key_padding is not None:
@@ -42,8 +50,8 @@ def visible(options, queries, keys, positions=None, documents=None, key_padding=
 
 def attention(q, k, v, options, scale, **extra):
     """Result and log-sum-exp of nd.attention's definition."""
-    group = q.shape[1] // k.shape[1]
-    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    heads = torch.tensor(options.get("kv_map") or [h * k.shape[1] // q.shape[1] for h in range(q.shape[1])])
+    k, v = k[:, heads.clamp(min=0)], v[:, heads.clamp(min=0)]
     scores = q @ k.transpose(-1, -2) * scale
     if options.get("softcap"):
         scores = options["softcap"] * torch.tanh(scores / options["softcap"])
@@ -51,7 +59,9 @@ def attention(q, k, v, options, scale, **extra):
     if mask is not None and mask.dtype != torch.bool:
         scores = scores + mask
     scores = scores.masked_fill(~visible(options, q.shape[2], k.shape[2], **extra), float("-inf"))
-    return torch.softmax(scores, -1) @ v, torch.logsumexp(scores, -1)
+    padding = (heads < 0)[:, None]
+    result = (torch.softmax(scores, -1) @ v).masked_fill(padding[..., None], 0)
+    return result, torch.logsumexp(scores, -1).masked_fill(padding, float("-inf"))
 
 
 def attention_cases(r):
@@ -75,7 +85,8 @@ def attention_cases(r):
         )
         flags = " causal" if options.get("causal") else ""
         attributes = ", ".join(
-            ([f"window = {options['window']} : i64"] if options.get("window") else [])
+            [f"{name} = {options[name]} : i64" for name in ("window", "valid") if options.get(name)]
+            + [f"{n} = array<i64: {str(options[n])[1:-1]}>" for n in ("order", "kv_map") if options.get(n)]
             + ([f"softcap = {options['softcap']} : f64"] if options.get("softcap") else [])
         )
         tail = f"{operands} scale = {scale:.17e}{flags}" + (f" {{{attributes}}}" if attributes else "")
