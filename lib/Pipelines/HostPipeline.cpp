@@ -12,11 +12,13 @@
 #include "nd/Codegen/Lowering/Passes.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Memory/Passes.h"
+#include "nd/Sharding/Passes.h"
 
 using namespace mlir;
 using namespace nd;
 
 void nd::buildHostPipeline(OpPassManager &pm) {
+  pm.addPass(createLowerShardAxes());
   pm.addPass(createDecompose());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

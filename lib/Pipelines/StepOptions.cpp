@@ -93,6 +93,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--dtype={0} is not supported yet; use --dtype=f32", dtype));
   if (llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks); !mesh)
     return mesh.takeError();
+  if (zero < 1 || zero > 3)
+    return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
   if (forwardOnly && keepGradients)
     return refuse("--keep-gradients needs a backward; it cannot be combined with --forward-only");
   for (const std::string &glob : noDecay)

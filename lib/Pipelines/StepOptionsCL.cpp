@@ -13,6 +13,7 @@ namespace cl = llvm::cl;
 struct StepOptionsCL::Options {
   using Optimizer = StepOptions::Optimizer;
   using Schedule = StepOptions::Schedule;
+  enum class Switch { Off, On };
 
   StepOptions defaults;
   cl::OptionCategory category{"Options of the training step"};
@@ -61,11 +62,22 @@ struct StepOptionsCL::Options {
   cl::opt<int64_t> ranks{"ranks", cl::desc("Number of ranks, where --shard leaves one degree open"),
                          cl::init(defaults.ranks), cl::cat(category)};
 
+  cl::opt<int64_t> zero{"zero", cl::init(defaults.zero), cl::value_desc("1|2|3"), cl::cat(category),
+                        cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
+  cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),
+                             cl::cat(category)};
+  cl::opt<Switch> sequenceParallel{
+      "sequence-parallel", cl::init(Switch::On), cl::cat(category),
+      cl::desc("Between tensor-parallel products, shard the sequence over the tensor axes [on]"),
+      cl::values(clEnumValN(Switch::On, "on", "one gather and one reduce-scatter around each pair of products"),
+                 clEnumValN(Switch::Off, "off", "one all-reduce behind each pair of products"))};
+
   /// Whether any was given.
   bool anyGiven() const {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
-                 schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks);
+                 schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero, keepGathered,
+                 sequenceParallel);
   }
 };
 
@@ -102,6 +114,9 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
     return llvm::createStringError("--shard names no axis; write a mesh such as --shard=dp4, or leave it out");
   result.shard = options->shard;
   result.ranks = options->ranks;
+  result.zero = options->zero;
+  result.keepGathered = options->keepGathered;
+  result.sequenceParallel = options->sequenceParallel == Options::Switch::On;
   if (result.forwardOnly && options->train)
     return llvm::createStringError("--train and --forward-only exclude each other");
   if (llvm::Error error = result.validate())

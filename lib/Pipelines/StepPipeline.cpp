@@ -54,6 +54,14 @@ void addTraining(OpPassManager &pm, const StepOptions &options) {
   addCleanUp(pm);
 }
 
+void addSharding(OpPassManager &pm, const StepOptions &options) {
+  ShardingOptions sharding = llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks));
+  sharding.zero = options.zero;
+  sharding.keepGathered = options.keepGathered;
+  sharding.sequenceParallel = options.sequenceParallel;
+  buildShardingPipeline(pm, sharding);
+}
+
 } // namespace
 
 void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
@@ -62,5 +70,5 @@ void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
     addTraining(pm, options);
   // Without a mesh the program is that of one rank as it is.
   if (!options.shard.empty() || options.ranks > 1)
-    buildShardingPipeline(pm, llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks)));
+    addSharding(pm, options);
 }

@@ -4,8 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MeshView.h"
+#include "Analysis.h"
+#include "ExpandVocabulary.h"
+#include "Plan.h"
 #include "Program.h"
+#include "TensorPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Options.h"
@@ -45,104 +48,37 @@ void copyConstantsPerUse(Block &body) {
   }
 }
 
-/// The default plan: data parallelism. The batch is sharded over the axes whose ranks see different data.
-class Plan {
-public:
-  Plan(Program &program, ModuleOp module) : function(program.function), mesh(program.mesh) {
-    for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
-      if (mesh.getSizes()[axis] > 1 &&
-          (mesh.getRole(axis) == AxisRole::replicate || mesh.getRole(axis) == AxisRole::shard))
-        dataAxes.push_back(axis);
-    batch = names::moduleInt(module, names::kModel, "batch");
+/// A parameter's transpose or expansion that forward and backward both read is computed in each: otherwise backward
+/// would hold on to what forward gathered.
+void copyParameterFormsPerPhase(Program &program, const Analysis &analysis) {
+  for (const Analysis::Step &step : llvm::reverse(analysis.getSteps())) {
+    Operation *op = step.op;
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp>(op) || !analysis.isForward(op) ||
+        !getWeightBehind(op->getResult(0), program.function))
+      continue;
+    SmallVector<OpOperand *> backward;
+    for (OpOperand &use : op->getUses())
+      if (!analysis.isForward(use.getOwner()))
+        backward.push_back(&use);
+    if (backward.empty() || backward.size() == llvm::range_size(op->getUses()))
+      continue;
+    Operation *first = backward.front()->getOwner();
+    for (OpOperand *use : backward)
+      if (use->getOwner()->isBeforeInBlock(first))
+        first = use->getOwner();
+    Operation *copy = OpBuilder(first).clone(*op);
+    for (OpOperand *use : backward)
+      use->set(copy->getResult(0));
   }
+}
 
-  LogicalResult annotate() {
-    for (unsigned index : llvm::seq(function.getNumArguments()))
-      if (failed(annotateArgument(index)))
-        return failure();
-    for (unsigned index : llvm::seq(function.getNumResults()))
-      if (failed(annotateResult(index)))
-        return failure();
-    return success();
-  }
-
-private:
-  LogicalResult annotateArgument(unsigned index) {
-    auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
-    if (Attribute given = function.getArgAttr(index, names::kSharding))
-      return check(given, type, describeArgument(function, index));
-    TensorSharding sharding = TensorSharding::replicated(type.getRank());
-    if (names::argKind(function, index).empty())
-      return function.emitError() << "argument " << index << " of @" << function.getName()
-                                  << " has no nd.kind, so there is no plan for it; give it one, or an nd.sharding";
-    if (names::argKind(function, index) == names::kind::kInput && hasBatch(type)) {
-      if (failed(checkBatch(index, type.getDimSize(0))))
-        return failure();
-      sharding.dims.front() = dataAxes;
-    }
-    function.setArgAttr(index, names::kSharding, mesh.toAttr(sharding));
-    return success();
-  }
-
-  /// Without `nd.model` the first input says what the batch is.
-  bool hasBatch(RankedTensorType type) {
-    if (type.getRank() == 0)
-      return false;
-    if (!batch)
-      batch = type.getDimSize(0);
-    return type.getDimSize(0) == *batch;
-  }
-
-  LogicalResult checkBatch(unsigned index, int64_t size) {
-    int64_t parts = numShards(mesh.getSizes(), dataAxes);
-    if (size % parts == 0)
-      return success();
-    SmallVector<std::string> working;
-    for (int64_t divisor = 1; divisor <= size && working.size() < 16; ++divisor)
-      if (size % divisor == 0)
-        working.push_back(std::to_string(divisor));
-    return function.emitError() << mesh.str(dataAxes) << " = " << parts << " does not divide the batch: dimension 0 of "
-                                << describeArgument(function, index) << " has size " << size << "; sizes of "
-                                << mesh.str(dataAxes) << " that work: " << llvm::join(working, ", ")
-                                << "; or import with a --batch that is a multiple of " << parts;
-  }
-
-  LogicalResult annotateResult(unsigned index) {
-    auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
-    if (Attribute given = function.getResultAttr(index, names::kSharding))
-      return check(given, type, describeResult(function, index));
-    StringRef kind = names::resultKind(function, index), name = names::resultName(function, index);
-    std::optional<unsigned> argument = names::findArg(function, kind, name);
-    if (!argument && kind == names::kind::kGradient)
-      argument = names::findArg(function, names::kind::kWeight, name);
-    if (argument) {
-      if (function.getArgumentTypes()[*argument] != type)
-        return function.emitError() << describeResult(function, index) << " has type " << type << ", but "
-                                    << describeArgument(function, *argument) << " has type "
-                                    << function.getArgumentTypes()[*argument];
-      function.setResultAttr(index, names::kSharding, function.getArgAttr(*argument, names::kSharding));
-    } else if (kind == names::kind::kMetric) {
-      function.setResultAttr(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
-    }
-    return success();
-  }
-
-  LogicalResult check(Attribute given, RankedTensorType type, const std::string &tensor) {
-    auto sharding = dyn_cast<ShardingAttr>(given);
-    if (!sharding)
-      return function.emitError() << "nd.sharding of " << tensor << " is " << given
-                                  << ", but a #nd.sharding is expected";
-    if (sharding.isUnreduced())
-      return function.emitError() << tensor
-                                  << " is annotated as unreduced; values cross the boundary of a step reduced";
-    return mesh.fromAttr(sharding, type.getShape(), tensor, [&] { return function.emitError(); });
-  }
-
-  func::FuncOp function;
-  MeshView mesh;
-  AxisList dataAxes;
-  std::optional<int64_t> batch;
-};
+DictionaryAttr describePlan(MLIRContext *context, const ShardingOptions &options) {
+  Builder builder(context);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("zero", builder.getI64IntegerAttr(options.zero)),
+       builder.getNamedAttr("keep_gathered", builder.getBoolAttr(options.keepGathered)),
+       builder.getNamedAttr("sequence_parallel", builder.getBoolAttr(options.sequenceParallel))});
+}
 
 struct Annotate : nd::impl::AnnotateBase<Annotate> {
   using AnnotateBase::AnnotateBase;
@@ -161,10 +97,68 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
       program->mesh.emitError() << "the module has a mesh already; annotate a program once";
       return signalPassFailure();
     }
-    program->mesh = createMesh(module, *options);
-    copyConstantsPerUse(program->getBody());
-    if (failed(Plan(*program, module).annotate()))
+    options->zero = zero;
+    options->keepGathered = keepGathered;
+    options->sequenceParallel = sequenceParallel;
+    if (failed(plan(*program, *options)))
       signalPassFailure();
+  }
+
+  LogicalResult plan(Program &program, ShardingOptions &options) {
+    ModuleOp module = getOperation();
+    copyConstantsPerUse(program.getBody());
+    const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
+    SmallVector<Value> logits;
+    if (tensor && tensor->size > 1) {
+      FailureOr<SmallVector<Value>> found = expandVocabulary(program);
+      if (failed(found))
+        return failure();
+      logits = *found;
+    }
+    {
+      FailureOr<Analysis> phases = Analysis::get(program);
+      if (failed(phases))
+        return failure();
+      copyParameterFormsPerPhase(program, *phases);
+    }
+    FailureOr<Analysis> analysis = Analysis::get(program);
+    if (failed(analysis))
+      return failure();
+    std::optional<TensorPlan> tensorPlan;
+    if (tensor && tensor->size > 1) {
+      tensorPlan.emplace(program, *analysis, logits);
+      tensorPlan->run(tensor->size);
+      if (failed(splitTensorAxis(options, *tensorPlan)))
+        return failure();
+    }
+    program.mesh = createMesh(module, options);
+    module->setAttr(names::kPlan, describePlan(&getContext(), options));
+    return Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate();
+  }
+
+  /// kv heads fewer than the tensor axis take its major part: the mesh then has the parts as axes of their own.
+  LogicalResult splitTensorAxis(ShardingOptions &options, const TensorPlan &plan) {
+    SmallVector<int64_t> cuts;
+    for (const auto &[id, choice] : plan.getChoices())
+      if (choice.majorParts > 1 && !llvm::is_contained(cuts, choice.majorParts))
+        cuts.push_back(choice.majorParts);
+    if (cuts.empty())
+      return success();
+    llvm::sort(cuts);
+    auto *axis = llvm::find_if(options.axes, [](const auto &axis) { return axis.role == AxisRole::tensor; });
+    ShardingOptions::Axis whole = *axis;
+    cuts.push_back(whole.size);
+    options.axes.erase(axis);
+    int64_t before = 1;
+    for (auto [index, cut] : llvm::enumerate(cuts)) {
+      if (cut % before != 0)
+        return getOperation().emitError()
+               << "attentions with " << before << " and " << cut << " kv heads cannot share tensor axis '" << whole.name
+               << "' of size " << whole.size << "; use a size that the numbers of kv heads are multiples of";
+      options.axes.push_back({whole.name + "." + std::to_string(index), whole.role, cut / before});
+      before = cut;
+    }
+    return success();
   }
 };
 

@@ -51,14 +51,15 @@ bool isPrefix(ArrayRef<unsigned> prefix, ArrayRef<unsigned> list) {
   return prefix.size() <= list.size() && list.take_front(prefix.size()) == prefix;
 }
 
-/// Clears factors that some tensor cannot express: those minor to one that is not sharded to its full extent. Clearing
-/// one can make others inexpressible, so this repeats until nothing changes.
-void dropInexpressible(MeshSizes mesh, const ShardingRule &rule, ArrayRef<ShardedTensor> tensors, FactorAxes &chosen) {
+} // namespace
+
+void nd::dropInexpressible(MeshSizes mesh, const ShardingRule &rule,
+                           ArrayRef<const ShardingRule::TensorFactors *> tensors, FactorAxes &chosen) {
   bool changed = true;
   while (changed) {
     changed = false;
-    for (const ShardedTensor &tensor : tensors)
-      for (const ShardingRule::DimFactors &dim : *tensor.factors) {
+    for (const ShardingRule::TensorFactors *tensor : tensors)
+      for (const ShardingRule::DimFactors &dim : *tensor) {
         bool full = true;
         for (int64_t factor : dim) {
           if (!full && !chosen[factor].empty()) {
@@ -70,8 +71,6 @@ void dropInexpressible(MeshSizes mesh, const ShardingRule &rule, ArrayRef<Sharde
       }
   }
 }
-
-} // namespace
 
 FactorAxes nd::chooseFactorAxes(MeshSizes mesh, const ShardingRule &rule, ArrayRef<ShardedTensor> tensors) {
   SmallVector<Proposal> proposals;
@@ -100,7 +99,7 @@ FactorAxes nd::chooseFactorAxes(MeshSizes mesh, const ShardingRule &rule, ArrayR
       axes.push_back(axis);
     }
   }
-  dropInexpressible(mesh, rule, tensors, chosen);
+  dropInexpressible(mesh, rule, llvm::map_to_vector(tensors, [](const ShardedTensor &t) { return t.factors; }), chosen);
   return chosen;
 }
 
@@ -110,21 +109,6 @@ SmallVector<AxisList> nd::dimsFor(ArrayRef<AxisList> factorAxes, const ShardingR
     for (int64_t factor : factors)
       dims[dim].append(factorAxes[factor]);
   return dims;
-}
-
-bool nd::growDims(llvm::SmallVectorImpl<AxisList> &current, ArrayRef<AxisList> wanted) {
-  bool changed = false;
-  for (auto [dim, axes] : llvm::enumerate(wanted)) {
-    if (!isPrefix(current[dim], axes))
-      continue;
-    for (unsigned axis : ArrayRef<unsigned>(axes).drop_front(current[dim].size())) {
-      if (llvm::any_of(current, [&](const AxisList &list) { return llvm::is_contained(list, axis); }))
-        break;
-      current[dim].push_back(axis);
-      changed = true;
-    }
-  }
-  return changed;
 }
 
 AxisList UnreducedTransfer::unreducedOf(unsigned result) const {

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Analysis.h"
+#include "GatherUnits.h"
 #include "StatePlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -47,7 +49,8 @@ std::string purposeOf(Value value, func::FuncOp function) {
 /// Puts the plan into the program.
 class Inserter {
 public:
-  Inserter(Program &program, const StatePlan &plan) : program(program), plan(plan), mesh(plan.getMesh()) {}
+  Inserter(Program &program, const Analysis &analysis, const StatePlan &plan)
+      : program(program), plan(plan), mesh(plan.getMesh()), units(program, analysis) {}
 
   LogicalResult run() {
     for (BlockArgument argument : program.getBody().getArguments())
@@ -71,7 +74,7 @@ private:
     std::string user = ("'" + op->getName().getStringRef() + "'").str();
     for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
       use(operand, dims, user);
-    op->removeAttr(names::kShardings);
+    op->removeAttr(names::kFactorAxes);
     for (Value result : op->getResults())
       setState(result, plan.getState(result));
     if (auto constant = dyn_cast<arith::ConstantOp>(op))
@@ -107,7 +110,9 @@ private:
     Value found = plan.isReducedAtDefinition(value) ? reduced.lookup(value) : value;
     if (ArrayRef<AxisList>(wanted.dims) != dims) {
       wanted.dims.assign(dims.begin(), dims.end());
-      Value &resharded = resharding[{found, mesh.toAttr(wanted)}];
+      // A parameter that forward gave back is gathered again for backward: another instance.
+      bool isAgain = units.isGatheredAgain(value, operand.getOwner());
+      Value &resharded = resharding[{found, {mesh.toAttr(wanted), isAgain}}];
       if (!resharded) {
         OpBuilder builder(operand.getOwner());
         resharded =
@@ -126,7 +131,7 @@ private:
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
     const TensorSharding &partial = plan.getState(value);
-    reduced[value] = createReshard(builder, value, partial.reduced(), value.getLoc(), reasonOf(value, partial));
+    reduced[value] = createReshard(builder, value, plan.getUsedState(value), value.getLoc(), reasonOf(value, partial));
   }
 
   /// Names the operation that made the partial value, behind linear ones that carried it on.
@@ -181,7 +186,8 @@ private:
   const StatePlan &plan;
   const MeshView &mesh;
   DenseMap<Value, Value> reduced;
-  DenseMap<std::pair<Value, Attribute>, Value> resharding;
+  GatherUnits units;
+  DenseMap<std::pair<Value, std::pair<Attribute, unsigned>>, Value> resharding;
   int64_t nextInstance = 1;
 };
 
@@ -190,8 +196,11 @@ struct InsertReshards : nd::impl::InsertReshardsBase<InsertReshards> {
     FailureOr<Program> program = Program::getWithMesh(getOperation());
     if (failed(program))
       return signalPassFailure();
+    FailureOr<Analysis> analysis = Analysis::get(*program);
+    if (failed(analysis))
+      return signalPassFailure();
     StatePlan plan(*program);
-    if (failed(plan.run()) || failed(Inserter(*program, plan).run()))
+    if (failed(plan.run()) || failed(Inserter(*program, *analysis, plan).run()))
       signalPassFailure();
   }
 };

@@ -247,9 +247,45 @@ LogicalResult LocalVerifier::verifyAddends(Operation *op, const ShardingRule &ru
   return success();
 }
 
+/// An operation that makes a shard of its own accord, or reads one and knows it.
+FailureOr<bool> LocalVerifier::visitShardMaker(Operation *op, unsigned axis) {
+  auto list = op->getAttrOfType<ArrayAttr>("shard_axes");
+  bool overAxis = list && llvm::is_contained(list, Attribute(mesh.getName(axis)));
+  if (auto take = dyn_cast<TakeOp>(op)) {
+    const State &table = states.find(take.getTable())->second;
+    bool rowsAreSharded = table.kind == State::Kind::Shard && table.dims.test(0);
+    if (rowsAreSharded != overAxis && table.kind != State::Kind::Unknown)
+      return error(op, axis) << "the rows of the table are " << table.str() << ", but shard_axes "
+                             << (overAxis ? "names" : "does not name") << " the axis";
+    return false;
+  }
+  if (!overAxis)
+    return false;
+  if (auto iota = dyn_cast<IotaOp>(op)) {
+    states[iota.getResult()] = {State::Kind::Shard, only(iota.getType().getRank(), iota.getDim()), {}};
+    return true;
+  }
+  auto scatter = cast<ScatterAddOp>(op);
+  for (Value operand : {Value(scatter.getIndices()), Value(scatter.getUpdates())})
+    if (const State &state = states.find(operand)->second; state.kind != State::Kind::Same)
+      return error(op, axis) << "a shard of the rows needs all indices and updates, but " << describe(operand) << " is "
+                             << state.str();
+  states[scatter.getResult()] = {State::Kind::Shard, only(scatter.getType().getRank(), 0), {}};
+  if (Value init = scatter.getInit())
+    if (const State &state = states.find(init)->second; state.kind != State::Kind::Shard || !state.dims.test(0))
+      return error(op, axis) << "the rows of the initial value are " << state.str()
+                             << ", but those of the result are sharded";
+  return true;
+}
+
 LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
     return visitCollective(op, axis);
+  if (isa<TakeOp, IotaOp, ScatterAddOp>(op)) {
+    FailureOr<bool> done = visitShardMaker(op, axis);
+    if (failed(done) || *done)
+      return failed(done) ? failure() : success();
+  }
   FailureOr<ShardingRule> rule = getShardingRule(op);
   if (failed(rule))
     return failure();

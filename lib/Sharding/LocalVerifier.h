@@ -49,6 +49,7 @@ private:
   llvm::LogicalResult runAlong(unsigned axis);
   llvm::LogicalResult readArguments(unsigned axis);
   llvm::LogicalResult verifyResults(unsigned axis);
+  mlir::FailureOr<bool> visitShardMaker(mlir::Operation *op, unsigned axis);
   llvm::LogicalResult visit(mlir::Operation *op, unsigned axis);
   llvm::LogicalResult visitCollective(mlir::Operation *op, unsigned axis);
   mlir::FailureOr<State> throughPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,

@@ -114,3 +114,25 @@ SmallVector<int64_t> MeshView::localShape(ArrayRef<int64_t> shape, const TensorS
     size /= numShards(sizes, axes);
   return local;
 }
+
+ArrayAttr MeshView::toLists(ArrayRef<AxisList> lists) const {
+  return ArrayAttr::get(symbol.getContext(),
+                        llvm::map_to_vector(lists, [&](const AxisList &axes) -> Attribute { return toArray(axes); }));
+}
+
+FailureOr<FactorAxes> MeshView::readLists(ArrayAttr lists, function_ref<InFlightDiagnostic()> emitError) const {
+  FactorAxes result;
+  for (Attribute list : lists) {
+    AxisList &axes = result.emplace_back();
+    auto entries = dyn_cast<ArrayAttr>(list);
+    if (!entries)
+      return emitError() << "expected a list of axes but found " << list;
+    for (Attribute entry : entries) {
+      const auto *it = llvm::find(names, entry);
+      if (it == names.end())
+        return emitError() << "axis " << entry << " is not in mesh " << symbol;
+      axes.push_back(it - names.begin());
+    }
+  }
+  return result;
+}

@@ -35,6 +35,11 @@ public:
   /// The sharding in a value's type, checked; errors are emitted at `op`.
   mlir::FailureOr<TensorSharding> fromType(mlir::Value value, mlir::Operation *op) const;
 
+  /// Lists of axes, as `nd.factor_axes` has them.
+  mlir::ArrayAttr toLists(llvm::ArrayRef<AxisList> lists) const;
+  mlir::FailureOr<FactorAxes> readLists(mlir::ArrayAttr lists,
+                                        llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+
   /// The shape of a rank's shard.
   llvm::SmallVector<int64_t> localShape(llvm::ArrayRef<int64_t> shape, const TensorSharding &sharding) const;
 

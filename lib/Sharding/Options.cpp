@@ -114,14 +114,15 @@ llvm::Expected<ShardingOptions> ShardingOptions::parse(StringRef text, int64_t r
              [](const Axis &a, const Axis &b) { return canonicalPosition(a.name) < canonicalPosition(b.name); });
   if (llvm::Error failed = bindRanks(options.axes, ranks, text))
     return std::move(failed);
-  for (const Axis &axis : options.axes)
-    if (axis.size > 1 && axis.role != AxisRole::replicate)
-      return error(llvm::formatv("--shard: {0}{1} is built in the next release: use dp, as in dp{2}", axis.name,
-                                 axis.size, options.getNumRanks()));
   return options;
 }
 
 int64_t ShardingOptions::getNumRanks() const { return product(axes).value_or(0); }
+
+const ShardingOptions::Axis *ShardingOptions::findAxis(AxisRole role) const {
+  const Axis *it = llvm::find_if(axes, [&](const Axis &axis) { return axis.role == role; });
+  return it == axes.end() ? nullptr : it;
+}
 
 std::string ShardingOptions::str() const {
   return llvm::join(llvm::map_range(axes, [](const Axis &axis) { return axis.name + std::to_string(axis.size); }), ",");

@@ -64,6 +64,12 @@ private:
   }
 
   LogicalResult readReshards() {
+    for (auto take : program.getBody().getOps<TakeOp>()) {
+      FailureOr<TensorSharding> sharding = mesh.fromType(take.getTable(), take);
+      if (failed(sharding))
+        return failure();
+      tableAxes[take] = sharding->dims[0];
+    }
     for (auto reshard : program.getBody().getOps<ReshardOp>()) {
       FailureOr<TensorSharding> from = mesh.fromType(reshard.getInput(), reshard);
       FailureOr<TensorSharding> to = mesh.fromType(reshard.getResult(), reshard);
@@ -84,6 +90,8 @@ private:
     if (auto attention = dyn_cast<AttentionOp>(op); attention && failed(place(attention, attention.getResult())))
       return failure();
     if (auto gradient = dyn_cast<AttentionGradOp>(op); gradient && failed(place(gradient, gradient.getQueryGrad())))
+      return failure();
+    if (failed(markShards(op)))
       return failure();
     // By its rule an operation on shards is the same operation: dimensions that it does not treat alike are whole.
     for (Value result : op->getResults())
@@ -106,6 +114,32 @@ private:
     if (op.isRing()) // queries and keys are shards of one sequence
       op.setKeyShards(numShards(mesh.getSizes(), sequence));
     return success();
+  }
+
+  /// Operations that know places along a dimension learn that they have a shard of it.
+  LogicalResult markShards(Operation *op) {
+    if (isa<TakeOp>(op)) {
+      setShardAxes(op, tableAxes.lookup(op));
+      return success();
+    }
+    Value tensor;
+    int64_t dim = 0;
+    if (auto iota = dyn_cast<IotaOp>(op))
+      tensor = iota.getResult(), dim = iota.getDim();
+    else if (auto scatter = dyn_cast<ScatterAddOp>(op))
+      tensor = scatter.getResult();
+    else
+      return success();
+    FailureOr<TensorSharding> sharding = mesh.fromType(tensor, op);
+    if (failed(sharding))
+      return failure();
+    setShardAxes(op, sharding->dims[dim]);
+    return success();
+  }
+
+  void setShardAxes(Operation *op, const AxisList &axes) {
+    if (!axes.empty())
+      op->setAttr("shard_axes", mesh.toArray(axes));
   }
 
   LogicalResult localize(Value value, Operation *op) {
@@ -206,6 +240,7 @@ private:
   MeshView mesh;
   /// From what to what, read while the operands' types still said it.
   DenseMap<Operation *, std::pair<TensorSharding, TensorSharding>> reshards;
+  DenseMap<Operation *, AxisList> tableAxes; ///< what shards the rows of a table, by its lookup
   int64_t nextInstance = 1;
 };
 

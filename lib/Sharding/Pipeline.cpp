@@ -13,7 +13,8 @@ using namespace mlir;
 using namespace nd;
 
 void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options) {
-  pm.addPass(createAnnotate({/*shard=*/options.str(), /*ranks=*/0}));
+  pm.addPass(createAnnotate(
+      {/*shard=*/options.str(), /*ranks=*/0, options.zero, options.keepGathered, options.sequenceParallel}));
   pm.addPass(createPropagateSharding());
   pm.addPass(createInsertReshards());
   pm.addPass(createVerifySharding());

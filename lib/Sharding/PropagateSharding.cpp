@@ -23,15 +23,14 @@ struct PropagateSharding : nd::impl::PropagateShardingBase<PropagateSharding> {
     FailureOr<Program> program = Program::getWithMesh(getOperation());
     if (failed(program))
       return signalPassFailure();
-    Propagation propagation(*program);
+    FailureOr<Analysis> analysis = Analysis::get(*program);
+    if (failed(analysis))
+      return signalPassFailure();
+    Propagation propagation(*program, *analysis);
     if (failed(propagation.run()))
       return signalPassFailure();
-    for (Operation &op : program->getBody().without_terminator()) {
-      SmallVector<Attribute> shardings = llvm::map_to_vector(op.getResults(), [&](Value result) -> Attribute {
-        return propagation.getMesh().toAttr(propagation.get(result));
-      });
-      op.setAttr(names::kShardings, ArrayAttr::get(&getContext(), shardings));
-    }
+    for (const Analysis::Step &step : analysis->getSteps())
+      step.op->setAttr(names::kFactorAxes, propagation.getMesh().toLists(propagation.get(step.op)));
   }
 };
 

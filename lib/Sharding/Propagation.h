@@ -1,49 +1,70 @@
-//===- Propagation.h - Shardings along the factors of a program -*- C++ -*-===//
+//===- Propagation.h - The axes on which each operation runs ----*- C++ -*-===//
 //
 // Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Annotations say how inputs are sharded and how the computation uses parameters. They give axes to the classes of
+// dimensions (DimensionClasses), and these to the factors of every operation that computes. In short:
+//
+//   - an axis belongs to one factor of an operation; where two classes claim it, tensor axes go to the dimension of a
+//     parameter before they go to the sequence, else the class that was annotated on the larger tensor wins;
+//   - between tensor-parallel products, from a partial sum to the product that needs all tokens, operations run on
+//     shards of the sequence over the tensor axes too (`nd.plan` says whether: sequence_parallel);
+//   - operations behind the gradients run on the shards in which the optimizer's state is stored, and conversions of
+//     parameters on those of the parameters.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ND_LIB_SHARDING_PROPAGATION_H
 #define ND_LIB_SHARDING_PROPAGATION_H
 
+#include "Analysis.h"
 #include "MeshView.h"
-#include "Program.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 
 namespace nd {
 
-/// Decides the dimensions' axes of every value, from those of annotated arguments and results. Forward and backward
-/// sweeps over the operations alternate until neither changes anything; since lists of axes only grow, that ends. The
-/// result does not depend on anything but the program's order.
 class Propagation {
 public:
-  Propagation(Program &program) : program(program), mesh(program.mesh) {}
+  Propagation(Program &program, const Analysis &analysis)
+      : program(program), analysis(analysis), classes(analysis.getClasses()), mesh(program.mesh) {}
 
-  /// Fails with an error for an operation without a rule or an annotation that does not fit.
+  /// Fails with an error for an annotation that does not fit.
   llvm::LogicalResult run();
 
-  const TensorSharding &get(mlir::Value value) const { return shardings.find(value)->second; }
+  /// Axes of the factors of an operation's rule.
+  const FactorAxes &get(mlir::Operation *op) const { return decided.find(op)->second; }
   const MeshView &getMesh() const { return mesh; }
 
 private:
-  struct Step {
-    mlir::Operation *op;
-    ShardingRule rule;
+  using Id = DimensionClasses::Id;
+  struct Claim {
+    AxisList axes;
+    int64_t elements;
   };
 
-  llvm::LogicalResult seedArguments();
-  llvm::LogicalResult seedResults();
-  llvm::LogicalResult collectSteps();
-  bool visit(const Step &step);
-  bool grow(mlir::Value value, llvm::ArrayRef<AxisList> wanted);
+  llvm::LogicalResult readAnnotations();
+  void claim(mlir::Value value, const TensorSharding &sharding);
+  bool isSequence(mlir::Operation *op, unsigned factor) const;
+  /// Axes by class, for one factor; `withTensorAxes`: the sequence is sharded over the tensor axes too.
+  AxisList axesOf(mlir::Operation *op, unsigned factor, bool withTensorAxes) const;
+  FactorAxes decideByClasses(const Analysis::Step &step, bool withTensorAxes) const;
+  FactorAxes decideByOperands(const Analysis::Step &step) const;
+  bool usesTensorAxes(const FactorAxes &axes) const;
+  /// Which operations run on shards of the sequence over the tensor axes.
+  void findSequenceParallelRegion();
+  bool isStorageOperation(const Analysis::Step &step) const;
 
   Program &program;
+  const Analysis &analysis;
+  const DimensionClasses &classes;
   MeshView mesh;
-  std::vector<Step> steps;
-  llvm::DenseMap<mlir::Value, TensorSharding> shardings;
-  llvm::DenseSet<mlir::Value> fixed; ///< annotated arguments
+  AxisList tensorAxes;
+  llvm::DenseMap<Id, Claim> claims;
+  llvm::DenseSet<Id> sequence;
+  llvm::DenseSet<mlir::Operation *> region;
+  llvm::DenseMap<mlir::Value, TensorSharding> stored; ///< of arguments, gradients, and what follows from them
+  llvm::DenseMap<mlir::Operation *, FactorAxes> decided;
 };
 
 } // namespace nd

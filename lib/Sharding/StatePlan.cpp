@@ -84,36 +84,29 @@ LogicalResult StatePlan::readSteps() {
     FailureOr<ShardingRule> rule = getShardingRule(&op);
     if (failed(rule))
       return failure();
-    auto shardings = op.getAttrOfType<ArrayAttr>(names::kShardings);
-    if (!shardings || shardings.size() != op.getNumResults())
-      return op.emitError() << "'" << op.getName()
-                            << "' has no nd.shardings for its results; run nd-propagate-sharding first, and "
-                            << "nothing between that and this pass";
-    for (auto [result, attr] : llvm::zip_equal(op.getResults(), shardings)) {
-      auto sharding = dyn_cast<ShardingAttr>(attr);
-      if (!sharding)
-        return op.emitError() << "expected a #nd.sharding in nd.shardings but found " << attr;
-      FailureOr<TensorSharding> plain = mesh.fromAttr(sharding, typeOf(result).getShape(), describe(result),
-                                                      [&, &op = op] { return op.emitError(); });
-      if (failed(plain))
-        return failure();
-      decided[result] = *plain;
-    }
-    steps.push_back({&op, std::move(*rule), {}, std::nullopt});
+    auto lists = op.getAttrOfType<ArrayAttr>(names::kFactorAxes);
+    if (!lists || lists.size() != rule->factors.size())
+      return op.emitError() << "'" << op.getName() << "' has no nd.factor_axes for the factors of its rule; run "
+                            << "nd-propagate-sharding first, and nothing between that and this pass";
+    FailureOr<FactorAxes> axes = mesh.readLists(lists, [&op] { return op.emitError(); });
+    if (failed(axes))
+      return failure();
+    steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt});
   }
   return success();
+}
+
+bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsigned> partial) {
+  bool linear = llvm::is_contained(rule.linear, SmallVector<unsigned, 2>(partial)) ||
+                (partial.size() == 1 && hasScaleFactor(op, partial.front()));
+  return linear && !growsWhenCarriedOn(op, partial);
 }
 
 void StatePlan::visit(Step &step) {
   Operation *op = step.op;
   SmallVector<TensorSharding> operands =
-      llvm::map_to_vector(op->getOperands(), [&](Value v) { return getUsedState(v); });
-  SmallVector<ShardedTensor> tensors;
-  for (auto [value, sharding, factors] : llvm::zip_equal(op->getOperands(), operands, step.rule.operands))
-    tensors.push_back({&factors, &sharding, typeOf(value).getNumElements()});
-  for (auto [value, factors] : llvm::zip_equal(op->getResults(), step.rule.results))
-    tensors.push_back({&factors, &decided.find(value)->second, typeOf(value).getNumElements()});
-  FactorAxes axes = chooseFactorAxes(mesh.getSizes(), step.rule, tensors);
+      llvm::map_to_vector(op->getOperands(), [&](Value v) { return getVisibleState(v); });
+  FactorAxes axes = step.axes;
 
   SmallVector<unsigned> partial;
   SmallVector<const TensorSharding *> states;
@@ -167,6 +160,44 @@ void StatePlan::computeStates() {
       reduce(value);
 }
 
+void StatePlan::chooseReducedStates() {
+  auto shards = [&](ArrayRef<AxisList> dims) {
+    int64_t product = 1;
+    for (const AxisList &axes : dims)
+      product *= numShards(mesh.getSizes(), axes);
+    return product;
+  };
+  auto consider = [&](Value value, ArrayRef<AxisList> dims) {
+    if (!isReducedAtDefinition(value))
+      return;
+    auto [it, inserted] = reducedStates.try_emplace(value, getState(value).reduced());
+    if (inserted || shards(dims) > shards(it->second.dims))
+      it->second.dims.assign(dims.begin(), dims.end());
+  };
+  for (const Step &step : steps)
+    for (auto [operand, dims] : llvm::zip_equal(step.op->getOperands(), step.operandDims))
+      consider(operand, dims);
+  func::FuncOp function = program.function;
+  for (const Step &step : steps)
+    if (isa<AdamWOp, SgdOp>(step.op))
+      if (Value gradient = step.op->getOperand(1); isReducedAtDefinition(gradient))
+        reducedStates[gradient].dims = step.operandDims[1];
+  for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands()))
+    if (auto attr = function.getResultAttrOfType<ShardingAttr>(index, names::kSharding);
+        attr && isReducedAtDefinition(value) && !reducedStates.contains(value))
+      if (auto sharding = mesh.fromAttr(attr, typeOf(value).getShape(), describeResult(function, index),
+                                        [&] { return function.emitError(); });
+          succeeded(sharding))
+        reducedStates[value] = *sharding;
+}
+
+TensorSharding StatePlan::getUsedState(Value value) const {
+  if (!isReducedAtDefinition(value))
+    return getState(value);
+  auto it = reducedStates.find(value);
+  return it == reducedStates.end() ? getState(value).reduced() : it->second;
+}
+
 LogicalResult StatePlan::run() {
   if (failed(readArguments()) || failed(readSteps()))
     return failure();
@@ -174,5 +205,6 @@ LogicalResult StatePlan::run() {
     changed = false;
     computeStates();
   } while (changed);
+  chooseReducedStates();
   return success();
 }

@@ -4,13 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Settles, from the shardings that propagation decided, on which axes each operation runs, what its operands have to
-// be, and which values are partial sums where.
+// Settles, from the axes that propagation decided for every operation, what its operands have to be, and which values
+// are partial sums where.
 //
 // A value is either left as its operation produces it, or reduced right behind it: then every use takes the reduced
 // one. It is reduced when any use needs it so. That depends on the other operands (the sum of a partial and a whole
 // tensor needs both whole), which depend on what is reduced; so the states are recomputed until no value is added to
-// those that are reduced. The set only grows, which ends this.
+// those that are reduced. The set only grows, which ends this. Behind the reduction it is sharded as the gradient's
+// parameter is stored, or as most of its shards are used: to scatter and gather again costs what an all-reduce costs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +30,7 @@ public:
   struct Step {
     mlir::Operation *op;
     ShardingRule rule;
+    FactorAxes axes;
     llvm::SmallVector<llvm::SmallVector<AxisList>> operandDims; ///< what each operand has to be sharded by
     /// For an arith.mulf of a partial sum by a number everywhere: the partial operand. It becomes nd.scale.
     std::optional<unsigned> scaled;
@@ -36,7 +38,7 @@ public:
 
   StatePlan(Program &program) : program(program), mesh(program.mesh) {}
 
-  /// Reads `nd.sharding` of arguments and `nd.shardings` of operations.
+  /// Reads `nd.sharding` of arguments and `nd.factor_axes` of operations.
   llvm::LogicalResult run();
 
   llvm::ArrayRef<Step> getSteps() const { return steps; }
@@ -45,24 +47,30 @@ public:
   const TensorSharding &getState(mlir::Value value) const { return states.find(value)->second; }
   bool isReducedAtDefinition(mlir::Value value) const { return reducedAtDefinition.contains(value); }
   /// As uses find it.
-  TensorSharding getUsedState(mlir::Value value) const {
-    return isReducedAtDefinition(value) ? getState(value).reduced() : getState(value);
-  }
+  TensorSharding getUsedState(mlir::Value value) const;
 
 private:
   llvm::LogicalResult readArguments();
   llvm::LogicalResult readSteps();
   void computeStates();
+  void chooseReducedStates();
+  TensorSharding getVisibleState(mlir::Value value) const {
+    return isReducedAtDefinition(value) ? getState(value).reduced() : getState(value);
+  }
   void visit(Step &step);
   void reduce(mlir::Value value) { changed |= reducedAtDefinition.insert(value).second; }
 
   Program &program;
   MeshView mesh;
   std::vector<Step> steps;
-  llvm::DenseMap<mlir::Value, TensorSharding> decided, states;
+  llvm::DenseMap<mlir::Value, TensorSharding> states, reducedStates;
   llvm::DenseSet<mlir::Value> reducedAtDefinition;
   bool changed = false;
 };
+
+/// Whether results of an operation are partial sums when exactly these operands are, and should be: to carry on must
+/// not mean to reduce more elements in the end.
+bool carriesPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial);
 
 /// The 0-d factor of a product of a tensor by a number everywhere, at the builder's insertion point; null where operand
 /// 1 - `tensor` is no such number.

@@ -1,6 +1,6 @@
 // RUN: nd-opt %s -nd-annotate=shard=dp3 -split-input-file -verify-diagnostics
 
-// expected-error @+1 {{dp = 3 does not divide the batch: dimension 0 of input 'ids' has size 8; sizes of dp that work: 1, 2, 4, 8; or import with a --batch that is a multiple of 3}}
+// expected-error @+1 {{dp = 3 does not divide dimension 0 of input 'ids', which has size 8; sizes of dp that work: 1, 2, 4, 8; or import with a --batch that is a multiple of 3}}
 func.func @step(%ids: tensor<8x6xi64> {nd.kind = "input", nd.name = "ids"}) {
   return
 }

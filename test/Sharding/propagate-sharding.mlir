@@ -6,11 +6,11 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 4, tensor>]
 // CHECK-LABEL: func.func @forward
 func.func @forward(%x: tensor<4x6x8xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}, {}]>},
                    %w: tensor<8x12xf32> {nd.sharding = #nd.sharding<@mesh, [{}, {"tp"}]>}) -> tensor<4x6x4x3xf32> {
-  // CHECK: nd.dot_general {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}, {"tp"}]>]
+  // CHECK: nd.dot_general {{.*}}nd.factor_axes = {{\[\["dp"\], \[\], \["tp"\], \[\]\]}}
   %0 = nd.dot_general %x, %w contract = [2] x [0] : tensor<4x6x8xf32>, tensor<8x12xf32> -> tensor<4x6x12xf32>
-  // CHECK: nd.reshape {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {"tp"}]>]
+  // CHECK: nd.reshape {{.*}}nd.factor_axes = {{\[\["dp"\], \[\], \["tp"\]\]}}
   %1 = nd.reshape %0 : tensor<4x6x12xf32> -> tensor<24x12xf32>
-  // CHECK: nd.reshape {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}, {"tp"}, {}]>]
+  // CHECK: nd.reshape {{.*}}nd.factor_axes = {{\[\["dp"\], \[\], \["tp"\], \[\]\]}}
   %2 = nd.reshape %1 : tensor<24x12xf32> -> tensor<4x6x4x3xf32>
   return %2 : tensor<4x6x4x3xf32>
 }
@@ -23,11 +23,11 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 // CHECK-LABEL: func.func @backward
 func.func @backward(%x: tensor<4x8xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>},
                     %b: tensor<8xf32> {nd.sharding = #nd.sharding<@mesh, [{}]>}) -> tensor<4x8xf32> {
-  // CHECK: arith.constant {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}]>]
+  // CHECK: arith.constant {nd.factor_axes = {{\[\["dp"\], \[\]\]}}
   %c = arith.constant dense<1.0> : tensor<4x8xf32>
-  // CHECK: nd.broadcast {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}]>]
+  // CHECK: nd.broadcast {{.*}}nd.factor_axes = {{\[\["dp"\], \[\]\]}}
   %0 = nd.broadcast %b dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
-  // CHECK: arith.subf {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}]>]
+  // CHECK: arith.subf {{.*}}nd.factor_axes = {{\[\["dp"\], \[\]\]}}
   %1 = arith.subf %c, %0 : tensor<4x8xf32>
   %2 = arith.addf %1, %x : tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
@@ -41,7 +41,7 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 // CHECK-LABEL: func.func @from_result
 func.func @from_result(%x: tensor<4xf32> {nd.sharding = #nd.sharding<@mesh, [{}]>})
     -> (tensor<4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}]>}) {
-  // CHECK: arith.negf {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}]>]
+  // CHECK: arith.negf {{.*}}nd.factor_axes = {{\[\["dp"\]\]}}
   %0 = arith.negf %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -54,7 +54,7 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 // CHECK-LABEL: func.func @conflict
 func.func @conflict(%x: tensor<64x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>},
                     %w: tensor<4x6xf32> {nd.sharding = #nd.sharding<@mesh, [{}, {"dp"}]>}) -> tensor<64x6xf32> {
-  // CHECK: nd.dot_general {{.*}}nd.shardings = [#nd.sharding<@mesh, [{"dp"}, {}]>]
+  // CHECK: nd.dot_general {{.*}}nd.factor_axes = {{\[\["dp"\], \[\], \[\]\]}}
   %0 = nd.dot_general %x, %w contract = [1] x [0] : tensor<64x4xf32>, tensor<4x6xf32> -> tensor<64x6xf32>
   return %0 : tensor<64x6xf32>
 }
@@ -66,7 +66,7 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 4, replicate>]
 // An axis that does not divide the major factor goes no further: 24 = 6 * 4, and 4 does not divide 6.
 // CHECK-LABEL: func.func @does_not_divide
 func.func @does_not_divide(%x: tensor<24xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}]>}) -> tensor<6x4xf32> {
-  // CHECK: nd.reshape {{.*}}nd.shardings = [#nd.sharding<@mesh, [{}, {}]>]
+  // CHECK: nd.reshape {{.*}}nd.factor_axes = {{\[\[\], \[\]\]}}
   %0 = nd.reshape %x : tensor<24xf32> -> tensor<6x4xf32>
   return %0 : tensor<6x4xf32>
 }

@@ -46,7 +46,10 @@ struct StepOptions {
   bool keepGradients = false;
 
   std::string shard; ///< mesh, such as `dp4`; empty: one rank
-  int64_t ranks = 0; ///< 0: the mesh says how many
+  int64_t ranks = 0;
+  int64_t zero = 3;
+  bool keepGathered = false;
+  bool sequenceParallel = true; ///< 0: the mesh says how many
 
   /// Fails with a message that names the option, its value and what is allowed.
   llvm::Error validate() const;

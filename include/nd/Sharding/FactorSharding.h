@@ -71,9 +71,10 @@ FactorAxes chooseFactorAxes(MeshSizes mesh, const ShardingRule &rule, llvm::Arra
 /// The dimensions' axes of a tensor when the factors have these axes.
 llvm::SmallVector<AxisList> dimsFor(llvm::ArrayRef<AxisList> factorAxes, const ShardingRule::TensorFactors &tensor);
 
-/// Lets `current` grow where `wanted` continues its lists. Returns whether it changed. A list is never shortened or
-/// replaced, and no axis gets into a tensor twice.
-bool growDims(llvm::SmallVectorImpl<AxisList> &current, llvm::ArrayRef<AxisList> wanted);
+/// Clears factors that some tensor cannot express: those minor to one that is not sharded to its full extent. Clearing
+/// one can make others inexpressible, so this repeats until nothing changes.
+void dropInexpressible(MeshSizes mesh, const ShardingRule &rule,
+                       llvm::ArrayRef<const ShardingRule::TensorFactors *> tensors, FactorAxes &chosen);
 
 /// What unreduced operands mean for the results of an operation that runs on these axes.
 struct UnreducedTransfer {

@@ -23,12 +23,21 @@ struct ShardingOptions {
   };
   llvm::SmallVector<Axis> axes;
 
+  /// What FSDP shards: 1 and 2 the optimizer's state (and accumulated gradients), 3 the parameters too.
+  int64_t zero = 3;
+  /// The gather of forward is kept for backward.
+  bool keepGathered = false;
+  /// Activations between tensor-parallel regions are sharded over the sequence.
+  bool sequenceParallel = true;
+
   /// Reads `dp2,fsdp*,tp2`: axes in any order, under any of their names (`dp` or `dp_replicate`, `fsdp` or `dp_shard`,
   /// `cp`, `tp`), each followed by its size; one size may be `*` where `ranks` is given. An empty text is `dp1` (or
   /// `dp*`). `ranks` 0: the mesh says how many. Fails with a message that says what would work.
   static llvm::Expected<ShardingOptions> parse(llvm::StringRef text, int64_t ranks = 0);
 
   int64_t getNumRanks() const;
+  /// The axis of that role, or null when it was not named.
+  const Axis *findAxis(AxisRole role) const;
   /// The text that parses to this.
   std::string str() const;
 };

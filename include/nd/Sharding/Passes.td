@@ -29,7 +29,11 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"shard", "shard", "std::string", "\"\"", "the mesh: axes with sizes, as in dp2,tp2">,
-                 Option<"ranks", "ranks", "int64_t", "0", "number of ranks; 0: the mesh says how many">];
+                 Option<"ranks", "ranks", "int64_t", "0", "number of ranks; 0: the mesh says how many">,
+                 Option<"zero", "zero", "int64_t", "3", "what fsdp shards: 1, 2 the optimizer's state, 3 parameters too">,
+                 Option<"keepGathered", "keep-gathered", "bool", "false", "keep parameters that forward gathered for backward">,
+                 Option<"sequenceParallel", "sequence-parallel", "bool", "true",
+                        "shard the sequence over the tensor axes between tensor-parallel products">];
   let dependentDialects = ["::nd::NDDialect"];
 }
 
@@ -67,6 +71,24 @@ def Partition : Pass<"nd-partition", "::mlir::ModuleOp"> {
     %1 = nd.reshard %0 ... : tensor<4xf32, #nd.sharding<@mesh, [{} ], unreduced = sum {"dp"}>> -> tensor<4xf32, #nd.sharding<@mesh, [{} ]>>
     // becomes
     %1 = nd.all_reduce sum %0 over @mesh ["dp"] ... : tensor<4xf32>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
+def LowerShardAxes : Pass<"nd-lower-shard-axes", "::mlir::ModuleOp"> {
+  let summary = "compute places of shards from the coordinates of the rank";
+  let description = [{
+    Operations of a rank's program that have a shard of a dimension and know places along it (`shard_axes` of `nd.iota`, `nd.take`,
+    `nd.scatter_add`) become plain ones: indices are shifted by the first place of the shard, rows of other ranks read as zeros, and updates of
+    them are dropped. The coordinates are arguments of kind `coordinate`, named as their mesh axes, that the runtime fills; so all ranks run one
+    program.
+
+    ```mlir
+    %0 = nd.iota dim = 0 {shard_axes = ["tp"]} : tensor<4xi64>
+    // becomes
+    %1 = nd.iota dim = 0 : tensor<4xi64>
+    %2 = arith.addi %1, %first : tensor<4xi64>      // %first = 4 * the argument "tp", everywhere
     ```
   }];
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];

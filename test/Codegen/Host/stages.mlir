@@ -4,7 +4,8 @@
 // RUN: FileCheck %s --check-prefix=PLANNED < %t/stages/*-rt-plan-memory.mlir
 
 // CHECK: 00-input.mlir
-// CHECK-NEXT: 01-nd-decompose.mlir
+// CHECK-NEXT: 01-nd-lower-shard-axes.mlir
+// CHECK-NEXT: 02-nd-decompose.mlir
 // CHECK: nd-form-gemms.mlir
 // CHECK: nd-form-kernels.mlir
 // CHECK-NEXT: nd-schedule-for-memory.mlir

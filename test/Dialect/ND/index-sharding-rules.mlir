@@ -2,15 +2,15 @@
 
 // Factors of gathers and scatters.
 func.func @take(%t: tensor<50x8xf32>, %i: tensor<2x3xi64>) {
-  // CHECK: remark: ([i3, i2], [i0, i1]) -> ([i0, i1, i2]) {i0=2, i1=3, i2=8, i3=50} need_replication={i3} linear={0}{{$}}
+  // CHECK: remark: ([i0, i3], [i1, i2]) -> ([i1, i2, i3]) {i0=50, i1=2, i2=3, i3=8} reduction={i0:sum} linear={0}{{$}}
   %0 = nd.take %t[%i] : tensor<50x8xf32>, tensor<2x3xi64> -> tensor<2x3x8xf32>
   return
 }
 func.func @scatter_add(%i: tensor<2x3xi64>, %u: tensor<2x3x8xf32>, %w: tensor<50x8xf32>) {
   // Dimensions of the indices are summed over; an initial value has to be partial where the result is.
-  // CHECK: remark: ([i0, i1], [i0, i1, i3]) -> ([i2, i3]) {i0=2, i1=3, i2=50, i3=8} reduction={i0:sum, i1:sum} need_replication={i2} linear={1}{{$}}
+  // CHECK: remark: ([i0, i1], [i0, i1, i3]) -> ([i2, i3]) {i0=2, i1=3, i2=50, i3=8} reduction={i0:sum, i1:sum} linear={1}{{$}}
   %0 = nd.scatter_add %i, %u : tensor<2x3xi64>, tensor<2x3x8xf32> -> tensor<50x8xf32>
-  // CHECK: remark: ([i0, i1], [i0, i1, i3], [i2, i3]) -> ([i2, i3]) {i0=2, i1=3, i2=50, i3=8} reduction={i0:sum, i1:sum} need_replication={i2} linear={1} addends={2}{{$}}
+  // CHECK: remark: ([i0, i1], [i0, i1, i3], [i2, i3]) -> ([i2, i3]) {i0=2, i1=3, i2=50, i3=8} reduction={i0:sum, i1:sum} linear={1} addends={2}{{$}}
   %1 = nd.scatter_add %i, %u init %w : tensor<50x8xf32> : tensor<2x3xi64>, tensor<2x3x8xf32> -> tensor<50x8xf32>
   return
 }

@@ -51,7 +51,7 @@ func.func @concat(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>) {
   return
 }
 func.func @iota() {
-  // CHECK: remark: () -> ([i0, i1]) {i0=4, i1=8} need_replication={i1}{{$}}
+  // CHECK: remark: () -> ([i0, i1]) {i0=4, i1=8}{{$}}
   %0 = nd.iota dim = 1 : tensor<4x8xi64>
   return
 }

@@ -93,15 +93,6 @@ TEST(FactorSharding, NeedReplicationHasNoAxes) {
             (FactorAxes{{}, {}, {}}));
 }
 
-TEST(FactorSharding, GrowOnlyContinues) {
-  Dims dims = {{0}, {}};
-  EXPECT_TRUE(growDims(dims, Dims{{0, 1}, {}}));
-  EXPECT_EQ(dims, (Dims{{0, 1}, {}}));
-  EXPECT_FALSE(growDims(dims, Dims{{1}, {}}));     // replaces
-  EXPECT_FALSE(growDims(dims, Dims{{0}, {}}));     // shortens
-  EXPECT_FALSE(growDims(dims, Dims{{0, 1}, {1}})); // the axis is in use
-}
-
 UnreducedTransfer transfer(const ShardingRule &rule, ArrayRef<AxisList> axes, ArrayRef<TensorSharding> operands) {
   SmallVector<const TensorSharding *> pointers;
   for (const TensorSharding &operand : operands)

@@ -62,9 +62,4 @@ TEST(ShardingOptions, Errors) {
   EXPECT_EQ(parsed("dp2", -1), "error: --ranks=-1: a job has at least 1 rank");
 }
 
-TEST(ShardingOptions, NotBuiltYet) {
-  EXPECT_EQ(parsed("dp2,tp2"), "error: --shard: tp2 is built in the next release: use dp, as in dp4");
-  EXPECT_EQ(parsed("fsdp*", 8), "error: --shard: fsdp8 is built in the next release: use dp, as in dp8");
-}
-
 } // namespace

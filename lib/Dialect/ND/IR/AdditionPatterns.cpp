@@ -136,7 +136,7 @@ struct ScatterIntoAddend final : PlainTensorPattern<arith::AddFOp> {
       if (!scatter || scatter.getInit() || !scatter->hasOneUse())
         continue;
       rewriter.replaceOpWithNewOp<ScatterAddOp>(op, scatter.getType(), scatter.getIndices(), scatter.getUpdates(),
-                                                addend, scatter.getPaddingIdxAttr());
+                                                addend, scatter.getPaddingIdxAttr(), scatter.getShardAxesAttr());
       return success();
     }
     return failure();

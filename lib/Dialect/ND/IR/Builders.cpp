@@ -151,7 +151,7 @@ Value nd::concat(OpBuilder &builder, Location loc, ValueRange values, int64_t di
 }
 
 Value nd::iota(OpBuilder &builder, Location loc, Type elementType, ArrayRef<int64_t> shape, int64_t dim) {
-  return IotaOp::create(builder, loc, RankedTensorType::get(shape, elementType), dim);
+  return IotaOp::create(builder, loc, RankedTensorType::get(shape, elementType), dim, ArrayAttr());
 }
 
 Value nd::dotGeneral(OpBuilder &builder, Location loc, Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,

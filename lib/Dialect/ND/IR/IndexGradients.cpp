@@ -18,7 +18,7 @@ using Gradients = FailureOr<SmallVector<Value>>;
 Gradients TakeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
   RankedTensorType type = getTable().getType();
   Value grad = ScatterAddOp::create(builder, getLoc(), withShape(type, type.getShape()), getIndices(),
-                                    resultGrads.front(), Value(), getPaddingIdxAttr());
+                                    resultGrads.front(), Value(), getPaddingIdxAttr(), ArrayAttr());
   return SmallVector<Value>{grad, Value()};
 }
 
@@ -27,8 +27,8 @@ Gradients ScatterAddOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
   Value grad = resultGrads.front(), updatesGrad;
   if (wanted[1]) {
     RankedTensorType type = getUpdates().getType();
-    updatesGrad =
-        TakeOp::create(builder, getLoc(), withShape(type, type.getShape()), grad, getIndices(), IntegerAttr());
+    updatesGrad = TakeOp::create(builder, getLoc(), withShape(type, type.getShape()), grad, getIndices(), IntegerAttr(),
+                                 ArrayAttr());
     // Updates of the padding row are dropped, so nothing comes back from it.
     if (std::optional<uint64_t> padding = getPaddingIdx()) {
       Value isPadding =

@@ -17,9 +17,10 @@ int64_t rankOf(Value value) { return cast<RankedTensorType>(value.getType()).get
 
 } // namespace
 
-/// Rows are needed as a whole; dimensions of the indices and of a row pass.
+/// Dimensions of the indices and of a row pass. A shard of the rows reads zeros in place of the others.
 ShardingRule TakeOp::getShardingRule() {
   Rule rule(*this);
+  rule.sum({Rule::operand(0, 0)});
   int64_t indexRank = rankOf(getIndices());
   for (int64_t dim : llvm::seq(indexRank))
     rule.pass({Rule::operand(1, dim), Rule::result(0, dim)});
@@ -29,8 +30,8 @@ ShardingRule TakeOp::getShardingRule() {
   return rule.build();
 }
 
-/// Dimensions of the indices are summed over. Row r of the initial value is row r of the result, but the updates that
-/// go there lie anywhere.
+/// Dimensions of the indices are summed over. Row r of the initial value is row r of the result; a shard of the rows
+/// drops the updates of the others.
 ShardingRule ScatterAddOp::getShardingRule() {
   Rule rule(*this);
   int64_t indexRank = rankOf(getIndices());
@@ -39,7 +40,7 @@ ShardingRule ScatterAddOp::getShardingRule() {
   SmallVector<Rule::Dim> rows = {Rule::result(0, 0)};
   if (getInit())
     rows.push_back(Rule::operand(2, 0));
-  rule.share(FactorKind::NeedReplication, rows);
+  rule.pass(rows);
   for (int64_t dim : llvm::seq<int64_t>(1, rankOf(getResult()))) {
     SmallVector<Rule::Dim> dims = {Rule::operand(1, indexRank + dim - 1), Rule::result(0, dim)};
     if (getInit())

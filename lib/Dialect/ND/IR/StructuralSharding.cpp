@@ -133,7 +133,6 @@ ShardingRule ConcatOp::getShardingRule() {
 ShardingRule IotaOp::getShardingRule() {
   Rule rule(*this);
   for (int64_t dim : llvm::seq<int64_t>(getResult().getType().getRank()))
-    if (dim != static_cast<int64_t>(getDim()))
-      rule.pass({Rule::result(0, dim)});
+    rule.pass({Rule::result(0, dim)});
   return rule.build();
 }

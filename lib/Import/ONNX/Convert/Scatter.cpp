@@ -54,8 +54,8 @@ LogicalResult convertScatterND(NodeConversion &node) {
   FlatIndex flat = flattenIndex(node, components, type);
   Value data = node.reshape(node.operand(0), flat.rowsShape), updates = node.operand(2);
   auto scatter = [&](Value values, Value init) {
-    return Value(
-        ScatterAddOp::create(node.builder(), node.loc(), data.getType(), flat.indices, values, init, IntegerAttr()));
+    return Value(ScatterAddOp::create(node.builder(), node.loc(), data.getType(), flat.indices, values, init,
+                                      IntegerAttr(), ArrayAttr()));
   };
   Value result = node.stringAttr("reduction", "none") == "add"
                      ? scatter(updates, data)

@@ -327,7 +327,8 @@ Value nd::onnx::takeAlong(TensorBuilder &builder, Value table, Value indices, in
   Value rows = builder.transpose(table, front);
   SmallVector<int64_t> shape(tensorTypeOf(indices).getShape());
   llvm::append_range(shape, tensorTypeOf(rows).getShape().drop_front());
-  Value taken = TakeOp::create(builder.builder(), builder.loc(), type.clone(shape), rows, indices, IntegerAttr());
+  Value taken =
+      TakeOp::create(builder.builder(), builder.loc(), type.clone(shape), rows, indices, IntegerAttr(), ArrayAttr());
   // The indices' dimensions go where `dim` was.
   SmallVector<int64_t> back;
   for (int64_t other = 0; other < dim; ++other)

@@ -13,8 +13,12 @@ def ND_TakeOp : ND_DifferentiableOp<"take", [AllElementTypesMatch<["table", "res
   let summary = "rows of a table: result[i..., d...] = table[indices[i...], d...]";
   let description = [{
     Indices lie in [0, rows); the loader checks those that come from data. `padding_idx` is a row that receives no gradient.
+
+    `shard_axes`, in a rank's program: the table is this rank's shard of the rows over these mesh axes. Indices are still
+    global, rows of other ranks read as zeros, and the result is a partial sum over the axes.
   }];
-  let arguments = (ins ND_Tensor:$table, ND_IntTensor:$indices, OptionalAttr<I64Attr>:$padding_idx);
+  let arguments = (ins ND_Tensor:$table, ND_IntTensor:$indices, OptionalAttr<I64Attr>:$padding_idx,
+                       OptionalAttr<StrArrayAttr>:$shard_axes);
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = "$table `[` $indices `]` attr-dict `:` type($table) `,` type($indices) `->` type($result)";
   let hasVerifier = 1;
@@ -24,9 +28,12 @@ def ND_ScatterAddOp : ND_DifferentiableOp<"scatter_add"> {
   let summary = "the transpose of take: result[r] = init[r] + sum of the updates whose index is r";
   let description = [{
     Without `init` the sum starts at zero. The order of summation is that of the indices, always.
+
+    `shard_axes`, in a rank's program: the result is this rank's shard of the rows over these mesh axes. Indices are global,
+    and updates of other ranks' rows are dropped.
   }];
   let arguments = (ins ND_IntTensor:$indices, ND_FloatTensor:$updates, Optional<ND_FloatTensor>:$init,
-                       OptionalAttr<I64Attr>:$padding_idx);
+                       OptionalAttr<I64Attr>:$padding_idx, OptionalAttr<StrArrayAttr>:$shard_axes);
   let results = (outs ND_FloatTensor:$result);
   let assemblyFormat = [{
     $indices `,` $updates (`init` $init^ `:` type($init))? attr-dict `:` type($indices) `,` type($updates) `->` type($result)

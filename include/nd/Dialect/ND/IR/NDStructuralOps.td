@@ -86,7 +86,11 @@ def ND_ConcatOp : ND_DifferentiableOp<"concat"> {
 
 def ND_IotaOp : ND_PureOp<"iota"> {
   let summary = "each element is its own index along `dim`";
-  let arguments = (ins I64Attr:$dim);
+  let description = [{
+    `shard_axes`, in a rank's program: the result is this rank's shard of `dim` over these mesh axes; elements are global
+    indices.
+  }];
+  let arguments = (ins I64Attr:$dim, OptionalAttr<StrArrayAttr>:$shard_axes);
   let results = (outs ND_Tensor:$result);
   let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";
   let hasVerifier = 1;

@@ -33,15 +33,21 @@ inline constexpr llvm::StringLiteral kBlocks = "nd.blocks";
 inline constexpr llvm::StringLiteral kChunks = "nd.chunks";
 inline constexpr llvm::StringLiteral kCopies = "nd.copies";
 inline constexpr llvm::StringLiteral kPadValue = "nd.pad_value";
+/// Of weights: how the computation and the update see them; `nd.sharding` is how they are stored.
+inline constexpr llvm::StringLiteral kUseSharding = "nd.use_sharding";
+inline constexpr llvm::StringLiteral kUpdateSharding = "nd.update_sharding";
+/// Of inputs: which dimension is the sequence.
+inline constexpr llvm::StringLiteral kSequence = "nd.sequence";
 
-// On operations, between propagation and the insertion of reshards: one sharding per result.
-inline constexpr llvm::StringLiteral kShardings = "nd.shardings";
+// On operations, between propagation and the insertion of reshards: the axes of each factor of the operation's rule.
+inline constexpr llvm::StringLiteral kFactorAxes = "nd.factor_axes";
 // On operations.
 inline constexpr llvm::StringLiteral kRecomputed = "nd.recomputed";
 
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";
 inline constexpr llvm::StringLiteral kStep = "nd.step";
+inline constexpr llvm::StringLiteral kPlan = "nd.plan";
 
 // Functions.
 inline constexpr llvm::StringLiteral kForward = "forward";
@@ -55,6 +61,7 @@ inline constexpr llvm::StringLiteral kExpAvg = "exp_avg";
 inline constexpr llvm::StringLiteral kExpAvgSq = "exp_avg_sq";
 inline constexpr llvm::StringLiteral kMomentum = "momentum";
 inline constexpr llvm::StringLiteral kScalar = "scalar";
+inline constexpr llvm::StringLiteral kCoordinate = "coordinate";
 inline constexpr llvm::StringLiteral kLogits = "logits";
 inline constexpr llvm::StringLiteral kLossSum = "loss_sum";
 inline constexpr llvm::StringLiteral kLossCount = "loss_count";

@@ -1,0 +1,77 @@
+//===- Analysis.cpp - What plans read of a program ------------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Analysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "nd/Dialect/ND/IR/Names.h"
+
+using namespace mlir;
+using namespace nd;
+
+FailureOr<Analysis> Analysis::get(Program &program) {
+  Analysis analysis;
+  for (Operation &op : program.getBody().without_terminator()) {
+    FailureOr<ShardingRule> rule = getShardingRule(&op);
+    if (failed(rule))
+      return failure();
+    analysis.classes.add(&op, *rule);
+    analysis.steps.push_back({&op, std::move(*rule)});
+  }
+  for (unsigned index : llvm::seq(program.function.getNumArguments()))
+    if (std::optional<unsigned> result = names::resultUpdating(program.function, index)) {
+      Value updated = program.getReturn()->getOperand(*result);
+      if (updated.getType() == program.function.getArgument(index).getType())
+        analysis.classes.tie(program.function.getArgument(index), updated);
+    }
+  analysis.findPhases(program);
+  return analysis;
+}
+
+void Analysis::findPhases(Program &program) {
+  std::optional<unsigned> loss = names::findResult(program.function, names::kind::kMetric, names::name::kLoss);
+  SmallVector<Operation *> worklist;
+  auto reach = [&](Operation *op) {
+    if (op && forward.insert(op).second)
+      worklist.push_back(op);
+  };
+  if (loss)
+    reach(program.getReturn()->getOperand(*loss).getDefiningOp());
+  else
+    for (Step &step : steps)
+      forward.insert(step.op);
+  while (!worklist.empty())
+    for (Value operand : worklist.pop_back_val()->getOperands())
+      reach(operand.getDefiningOp());
+
+  for (Step &step : steps) {
+    if (isa<AdamWOp, SgdOp>(step.op)) {
+      if (auto parameter = dyn_cast<BlockArgument>(step.op->getOperand(0)))
+        gradients[step.op->getOperand(1)] = parameter;
+      update.insert(step.op);
+    }
+  }
+  for (Step &step : steps) {
+    bool isBehind = llvm::any_of(step.op->getOperands(), [&](Value operand) {
+      return gradients.contains(operand) || (operand.getDefiningOp() && update.contains(operand.getDefiningOp()));
+    });
+    if (isBehind)
+      update.insert(step.op);
+  }
+}
+
+BlockArgument nd::getWeightBehind(Value value, func::FuncOp function) {
+  while (true) {
+    if (auto argument = dyn_cast<BlockArgument>(value))
+      return argument.getOwner() == &function.getBody().front() &&
+                     names::argKind(function, argument.getArgNumber()) == names::kind::kWeight
+                 ? argument
+                 : BlockArgument();
+    Operation *op = value.getDefiningOp();
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, arith::TruncFOp, arith::ExtFOp>(op))
+      return {};
+    value = op->getOperand(0);
+  }
+}

@@ -1,0 +1,219 @@
+//===- Plan.cpp - The default plan of a step ------------------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Plan.h"
+#include "nd/Dialect/ND/IR/Names.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool isState(StringRef kind) {
+  return kind == names::kind::kExpAvg || kind == names::kind::kExpAvgSq || kind == names::kind::kMomentum;
+}
+
+/// `1, 2, 4`
+std::string divisorsOf(int64_t size) {
+  SmallVector<std::string> divisors;
+  for (int64_t divisor = 1; divisor <= size && divisors.size() < 16; ++divisor)
+    if (size % divisor == 0)
+      divisors.push_back(std::to_string(divisor));
+  return llvm::join(divisors, ", ");
+}
+
+} // namespace
+
+Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorPlan, const ShardingOptions &options)
+    : program(program), function(program.function), analysis(analysis), tensorPlan(tensorPlan), options(options),
+      mesh(program.mesh) {
+  bool storesShards = options.findAxis(AxisRole::shard) != nullptr;
+  for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size())) {
+    if (mesh.getSizes()[axis] == 1)
+      continue;
+    AxisRole role = mesh.getRole(axis);
+    if (role == AxisRole::tensor)
+      tensorAxes.push_back(axis);
+    else if (role == AxisRole::context)
+      contextAxes.push_back(axis);
+    else
+      dataAxes.push_back(axis);
+    if (storesShards && (role == AxisRole::shard || role == AxisRole::context))
+      storageAxes.push_back(axis);
+  }
+  auto module = program.function->getParentOfType<ModuleOp>();
+  batch = names::moduleInt(module, names::kModel, "batch");
+  sequence = names::moduleInt(module, names::kModel, "seq");
+}
+
+LogicalResult Plan::annotate() {
+  for (unsigned index : llvm::seq(function.getNumArguments())) {
+    auto type = typeOf(function.getArgument(index));
+    StringRef kind = names::argKind(function, index);
+    if (kind.empty() && !function.getArgAttr(index, names::kSharding))
+      return function.emitError() << "argument " << index << " of @" << function.getName()
+                                  << " has no nd.kind, so there is no plan for it; give it one, or an nd.sharding";
+    LogicalResult done = success();
+    if (kind == names::kind::kInput)
+      done = annotateInput(index);
+    else if (kind == names::kind::kWeight)
+      done = annotateWeight(index);
+    else if (isState(kind))
+      done = annotateState(index);
+    else if (Attribute given = function.getArgAttr(index, names::kSharding))
+      done = checkGiven(given, type, describeArgument(function, index));
+    else
+      function.setArgAttr(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
+    if (failed(done))
+      return failure();
+  }
+  for (unsigned index : llvm::seq(function.getNumResults()))
+    if (failed(annotateResult(index)))
+      return failure();
+  return success();
+}
+
+LogicalResult Plan::checkDivides(const AxisList &axes, int64_t size, int64_t dim, const std::string &tensor,
+                                 StringRef remedy) {
+  int64_t parts = numShards(mesh.getSizes(), axes);
+  if (size % parts == 0)
+    return success();
+  return function.emitError() << mesh.str(axes) << " = " << parts << " does not divide dimension " << dim << " of "
+                              << tensor << ", which has size " << size << "; sizes of " << mesh.str(axes)
+                              << " that work: " << divisorsOf(size) << "; or " << remedy << " that is a multiple of "
+                              << parts;
+}
+
+LogicalResult Plan::annotateInput(unsigned index) {
+  auto type = typeOf(function.getArgument(index));
+  std::string tensor = describeArgument(function, index);
+  if (Attribute given = function.getArgAttr(index, names::kSharding))
+    return checkGiven(given, type, tensor);
+  TensorSharding sharding = TensorSharding::replicated(type.getRank());
+  if (type.getRank() >= 1 && !batch) // without nd.model the first input says what the batch is
+    batch = type.getDimSize(0);
+  if (type.getRank() >= 1 && type.getDimSize(0) == *batch) {
+    if (failed(checkDivides(dataAxes, *batch, 0, tensor, "import with a --batch")))
+      return failure();
+    sharding.dims[0] = dataAxes;
+    if (type.getRank() >= 2 && sequence && type.getDimSize(1) == *sequence && isa<IntegerType>(type.getElementType())) {
+      if (failed(checkDivides(contextAxes, *sequence, 1, tensor, "import with a --seq")))
+        return failure();
+      sharding.dims[1] = contextAxes;
+      function.setArgAttr(index, names::kSequence, Builder(function.getContext()).getI64IntegerAttr(1));
+    }
+  }
+  function.setArgAttr(index, names::kSharding, mesh.toAttr(sharding));
+  return success();
+}
+
+TensorSharding Plan::useOf(BlockArgument weight) {
+  TensorSharding sharding = TensorSharding::replicated(typeOf(weight).getRank());
+  if (!tensorPlan)
+    return sharding;
+  for (int64_t dim : llvm::seq(typeOf(weight).getRank()))
+    for (DimensionClasses::Id id : analysis.getClasses().getDim(weight, dim)) {
+      auto it = tensorPlan->getChoices().find(id);
+      if (it == tensorPlan->getChoices().end())
+        continue;
+      int64_t before = 1;
+      for (unsigned axis : tensorAxes) {
+        int64_t size = mesh.getSizes()[axis];
+        int64_t first = it->second.majorParts, parts = it->second.parts;
+        if (before >= first && (parts == 0 || before < first * parts))
+          sharding.dims[dim].push_back(axis);
+        before *= size;
+      }
+    }
+  return sharding;
+}
+
+TensorSharding Plan::storedOver(const AxisList &axes, ArrayRef<int64_t> shape, TensorSharding used) {
+  if (axes.empty() || shape.empty())
+    return used;
+  int64_t parts = numShards(mesh.getSizes(), axes);
+  SmallVector<int64_t> local = mesh.localShape(shape, used);
+  int64_t chosen = -1;
+  if (local[0] % parts == 0)
+    chosen = 0;
+  else
+    for (auto [dim, size] : llvm::enumerate(local))
+      if (size % parts == 0 && (chosen < 0 || size > local[chosen]))
+        chosen = dim;
+  if (chosen < 0)
+    return used;
+  used.dims[chosen].append(axes);
+  return used;
+}
+
+LogicalResult Plan::annotateWeight(unsigned index) {
+  BlockArgument weight = function.getArgument(index);
+  std::string tensor = describeArgument(function, index);
+  TensorSharding used = useOf(weight), stored = storedOver(storageAxes, typeOf(weight).getShape(), used);
+  if (Attribute given = function.getArgAttr(index, names::kSharding)) {
+    if (failed(checkGiven(given, typeOf(weight), tensor)))
+      return failure();
+    // What the user shards over tensor axes is how the computation uses it.
+    FailureOr<TensorSharding> plain = mesh.fromArgument(function, weight);
+    if (failed(plain))
+      return failure();
+    used = stored = *plain;
+    for (AxisList &axes : used.dims)
+      llvm::erase_if(axes, [&](unsigned axis) { return mesh.getRole(axis) != AxisRole::tensor; });
+  }
+  function.setArgAttr(index, names::kUseSharding, mesh.toAttr(used));
+  function.setArgAttr(index, names::kUpdateSharding, mesh.toAttr(stored));
+  if (!function.getArgAttr(index, names::kSharding))
+    function.setArgAttr(index, names::kSharding, mesh.toAttr(options.zero == 3 ? stored : used));
+  return success();
+}
+
+LogicalResult Plan::annotateState(unsigned index) {
+  auto type = typeOf(function.getArgument(index));
+  if (Attribute given = function.getArgAttr(index, names::kSharding))
+    return checkGiven(given, type, describeArgument(function, index));
+  std::optional<unsigned> weight = names::findArg(function, names::kind::kWeight, names::argName(function, index));
+  if (!weight || typeOf(function.getArgument(*weight)).getShape() != type.getShape())
+    return function.emitError() << describeArgument(function, index)
+                                << " belongs to no weight of that name and shape, so there is no plan for it; give it "
+                                   "an nd.sharding";
+  function.setArgAttr(index, names::kSharding, function.getArgAttr(*weight, names::kUpdateSharding));
+  return success();
+}
+
+LogicalResult Plan::annotateResult(unsigned index) {
+  auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
+  if (Attribute given = function.getResultAttr(index, names::kSharding))
+    return checkGiven(given, type, describeResult(function, index));
+  StringRef kind = names::resultKind(function, index), name = names::resultName(function, index);
+  std::optional<unsigned> argument = names::findArg(function, kind, name);
+  bool isGradient = !argument && kind == names::kind::kGradient;
+  if (isGradient)
+    argument = names::findArg(function, names::kind::kWeight, name);
+  if (argument) {
+    if (function.getArgumentTypes()[*argument] != type)
+      return function.emitError() << describeResult(function, index) << " has type " << type << ", but "
+                                  << describeArgument(function, *argument) << " has type "
+                                  << function.getArgumentTypes()[*argument];
+    function.setResultAttr(index, names::kSharding,
+                           function.getArgAttr(*argument, isGradient ? names::kUpdateSharding : names::kSharding));
+  } else if (kind == names::kind::kMetric) {
+    function.setResultAttr(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
+  }
+  return success();
+}
+
+LogicalResult Plan::checkGiven(Attribute given, RankedTensorType type, const std::string &tensor) {
+  auto sharding = dyn_cast<ShardingAttr>(given);
+  if (!sharding)
+    return function.emitError() << "nd.sharding of " << tensor << " is " << given << ", but a #nd.sharding is expected";
+  if (sharding.isUnreduced())
+    return function.emitError() << tensor << " is annotated as unreduced; values cross the boundary of a step reduced";
+  return mesh.fromAttr(sharding, type.getShape(), tensor, [&] { return function.emitError(); });
+}

@@ -1,0 +1,52 @@
+//===- Plan.h - The default plan of a step ----------------------*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LIB_SHARDING_PLAN_H
+#define ND_LIB_SHARDING_PLAN_H
+
+#include "Analysis.h"
+#include "MeshView.h"
+#include "TensorPlan.h"
+#include "nd/Sharding/Options.h"
+
+namespace nd {
+
+/// Gives arguments and results their shardings, as attributes: inputs their batch and sequence, parameters and
+/// optimizer state how they are stored, and how the computation uses them (`nd.use_sharding`). What is annotated
+/// already is kept, and checked.
+class Plan {
+public:
+  Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorPlan, const ShardingOptions &options);
+
+  llvm::LogicalResult annotate();
+
+private:
+  llvm::LogicalResult annotateInput(unsigned index);
+  llvm::LogicalResult annotateWeight(unsigned index);
+  llvm::LogicalResult annotateState(unsigned index);
+  llvm::LogicalResult annotateResult(unsigned index);
+  llvm::LogicalResult checkGiven(mlir::Attribute given, mlir::RankedTensorType type, const std::string &tensor);
+  /// How the tensor axes shard a weight, by the classes of its dimensions.
+  TensorSharding useOf(mlir::BlockArgument weight);
+  /// The same, stored in shards over the axes of FSDP too (formulas: dimension 0 when they divide it, else the largest
+  /// that they divide).
+  TensorSharding storedOver(const AxisList &axes, llvm::ArrayRef<int64_t> shape, TensorSharding used);
+  llvm::LogicalResult checkDivides(const AxisList &axes, int64_t size, int64_t dim, const std::string &tensor,
+                                   llvm::StringRef remedy);
+
+  Program &program;
+  mlir::func::FuncOp function;
+  const Analysis &analysis;
+  const TensorPlan *tensorPlan;
+  const ShardingOptions &options;
+  MeshView mesh;
+  AxisList dataAxes, contextAxes, tensorAxes, storageAxes;
+  std::optional<int64_t> batch, sequence;
+};
+
+} // namespace nd
+
+#endif // ND_LIB_SHARDING_PLAN_H
