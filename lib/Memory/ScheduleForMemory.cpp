@@ -6,6 +6,7 @@
 
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Memory/Passes.h"
 
 #include <set>
@@ -119,12 +120,13 @@ private:
 
   /// Orders replacements of a state behind the readers of its old value, unless a reader needs the new one.
   void findUpdates(func::FuncOp function) {
+    SignatureIndex signature(function);
     for (auto [result, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
       StringRef kind = names::resultKind(function, result), name = names::resultName(function, result);
       Operation *def = rootOf(value).getDefiningOp();
       if (kind.empty() || name.empty() || !def)
         continue;
-      std::optional<unsigned> argument = names::findArg(function, kind, name);
+      std::optional<unsigned> argument = signature.findArg(kind, name);
       if (!argument)
         continue;
       int64_t update = index.lookup(def);

@@ -7,6 +7,7 @@
 #include "StepFunction.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Training/Passes.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -82,11 +83,12 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
     else if (momentum != 0.0)
       stateKinds = {names::kind::kMomentum};
     SmallVector<Parameter> parameters;
+    SignatureIndex signature(function);
     for (unsigned result : llvm::seq(function.getNumResults())) {
       if (names::resultKind(function, result) != names::kind::kGradient)
         continue;
       StringRef name = names::resultName(function, result);
-      std::optional<unsigned> index = names::findArg(function, names::kind::kWeight, name);
+      std::optional<unsigned> index = signature.findArg(names::kind::kWeight, name);
       if (!index)
         return function.emitOpError() << "returns a gradient for '" << name << "', which is not the name of a weight";
       parameters.push_back({*index,
@@ -137,23 +139,39 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
 
   /// The state's arguments follow the model's, in the order of the weights; the scalars come last.
   UpdateScalars addArguments(func::FuncOp function, MutableArrayRef<Parameter> parameters) {
-    auto add = [&](Type type, StringRef kind, StringRef name, Location loc) -> Value {
-      unsigned index = function.getNumArguments();
-      // Appending to a function with a body cannot fail.
-      (void)function.insertArgument(index, type, {}, loc);
-      names::setArg(function, index, kind, name);
-      return function.getArgument(index);
+    Builder builder(function.getContext());
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> attributes;
+    SmallVector<Location> locations;
+    auto add = [&](Type type, StringRef kind, StringRef name, Location loc) {
+      types.push_back(type);
+      attributes.push_back(
+          builder.getDictionaryAttr({builder.getNamedAttr(names::kKind, builder.getStringAttr(kind)),
+                                     builder.getNamedAttr(names::kName, builder.getStringAttr(name))}));
+      locations.push_back(loc);
     };
-    for (Parameter &parameter : parameters)
+    for (const Parameter &parameter : parameters)
       for (StringRef kind : parameter.stateKinds)
-        parameter.state.push_back(add(parameter.weight.getType(), kind, parameter.name, parameter.weight.getLoc()));
-    auto type = RankedTensorType::get({}, Float32Type::get(function.getContext()));
-    auto addScalar = [&](StringRef name) { return add(type, names::kind::kScalar, name, function.getLoc()); };
+        add(parameter.weight.getType(), kind, parameter.name, parameter.weight.getLoc());
+    auto type = RankedTensorType::get({}, builder.getF32Type());
+    SmallVector<StringRef> scalarNames = {names::name::kLr};
+    if (optimizer == "adamw")
+      scalarNames.append({names::name::kBias1, names::name::kSqrtBias2});
+    for (StringRef name : scalarNames)
+      add(type, names::kind::kScalar, name, function.getLoc());
+
+    unsigned first = function.getNumArguments();
+    // Appending to a function with a body cannot fail.
+    (void)function.insertArguments(SmallVector<unsigned>(types.size(), first), types, attributes, locations);
+    auto next = function.getArguments().begin() + first;
+    for (Parameter &parameter : parameters)
+      for ([[maybe_unused]] StringRef kind : parameter.stateKinds)
+        parameter.state.push_back(*next++);
     UpdateScalars scalars;
-    scalars.lr = addScalar(names::name::kLr);
+    scalars.lr = *next++;
     if (optimizer == "adamw") {
-      scalars.bias1 = addScalar(names::name::kBias1);
-      scalars.sqrtBias2 = addScalar(names::name::kSqrtBias2);
+      scalars.bias1 = *next++;
+      scalars.sqrtBias2 = *next++;
     }
     return scalars;
   }

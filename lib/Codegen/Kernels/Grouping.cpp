@@ -68,6 +68,7 @@ Grouping::Grouping(Block &block) {
     for (unsigned source : found)
       users[source].push_back(number);
   }
+  refusedAfter.resize(groups.size()), refusedBefore.resize(groups.size());
   order.resize(groups.size()), position.resize(groups.size());
   for (unsigned group = 0; group < groups.size(); ++group)
     order[group] = position[group] = group;
@@ -160,10 +161,11 @@ bool Grouping::tryMerge(unsigned a, unsigned b) {
     return false;
   if (position[a] > position[b])
     std::swap(a, b);
-  if (refused.contains({a, b}))
+  if (refusedAfter[a].contains(b))
     return false;
   auto refuse = [&] {
-    refused.insert({a, b});
+    refusedAfter[a].insert(b);
+    refusedBefore[b].insert(a);
     return false;
   };
   Nodes members = groups[a].members;
@@ -208,11 +210,12 @@ bool Grouping::tryMerge(unsigned a, unsigned b) {
   for (unsigned member : members)
     groupOf[member] = b;
   groups[a].members.clear();
-  for (auto it = refused.begin(); it != refused.end();) {
-    auto here = it++;
-    if (here->first == b || here->second == b)
-      refused.erase(here);
-  }
+  for (unsigned other : refusedAfter[b])
+    refusedBefore[other].erase(b);
+  for (unsigned other : refusedBefore[b])
+    refusedAfter[other].erase(b);
+  refusedAfter[b].clear();
+  refusedBefore[b].clear();
   return true;
 }
 

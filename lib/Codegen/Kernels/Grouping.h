@@ -68,7 +68,9 @@ private:
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   std::vector<unsigned> order, position; // of groups
-  llvm::DenseSet<std::pair<unsigned, unsigned>> refused;
+  /// Groups that do not merge as they are, for each group: those after it, and those before it, when that was found
+  /// out.
+  std::vector<llvm::SmallDenseSet<unsigned, 2>> refusedAfter, refusedBefore;
 };
 
 } // namespace nd

@@ -8,6 +8,7 @@
 #include "nd/Codegen/Kernels/KernelEmitter.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 
 using namespace mlir;
 using namespace nd;
@@ -125,11 +126,12 @@ void BufferAssignment::placeTensors() {
     place(argument, wholeOf(argument.getArgNumber()));
   }
   Operation *ret = function.getBody().front().getTerminator();
+  SignatureIndex signature(function);
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
     StringRef kind = names::resultKind(function, index), name = names::resultName(function, index);
     std::optional<unsigned> updated;
     if (!kind.empty() && !name.empty())
-      updated = names::findArg(function, kind, name);
+      updated = signature.findArg(kind, name);
     if (updated) {
       storages[*updated].result = index;
       resultStorages.push_back(*updated);

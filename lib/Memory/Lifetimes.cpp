@@ -1,0 +1,67 @@
+//===- Lifetimes.cpp - Which buffers of a program live when ---------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "nd/Memory/Lifetimes.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+bool isFixed(Operation *root) {
+  auto tensor = dyn_cast<rt::TensorOp>(root);
+  return tensor && (!tensor.getOutput() || tensor.getKind() == "metric");
+}
+
+} // namespace
+
+ProgramLifetimes::ProgramLifetimes(rt::ProgramOp program) {
+  findFixed(program);
+  findShared(program);
+}
+
+void ProgramLifetimes::findFixed(rt::ProgramOp program) {
+  auto placeOf = [](rt::TensorOp tensor) {
+    return tensor.getKind() == "scalar" ? 0 : tensor.getKind() == "metric" ? 1 : 2;
+  };
+  for (int place : {0, 1, 2})
+    for (auto tensor : program.getBody().getOps<rt::TensorOp>())
+      if (isFixed(tensor) && placeOf(tensor) == place)
+        fixed.push_back(tensor);
+}
+
+void ProgramLifetimes::findShared(rt::ProgramOp program) {
+  int64_t time = 0;
+  for (Operation &op : program.getBody().front()) {
+    ++time;
+    if (isa<rt::ViewOp>(op))
+      continue;
+    auto touch = [&](Value buffer) {
+      Operation *root = rt::getRoot(buffer).getDefiningOp();
+      if (isa<rt::ConstantOp>(root) || isFixed(root))
+        return;
+      auto [it, isNew] = shared.insert({root, Lifetime{0, time, time}});
+      it->second.last = time;
+      if (isNew)
+        it->second.bytes = rt::getBytes(cast<MemRefType>(root->getResult(0).getType()));
+    };
+    for (Value operand : op.getOperands()) {
+      if (auto start = operand.getDefiningOp<rt::CollectiveStartOp>()) {
+        touch(start.getSource());
+        touch(start.getTarget());
+      } else {
+        touch(operand);
+      }
+    }
+  }
+  // Outputs are read after the step, even those that nothing writes.
+  for (auto tensor : program.getBody().getOps<rt::TensorOp>()) {
+    if (isFixed(tensor))
+      continue;
+    auto it = shared.insert({tensor, Lifetime{rt::getBytes(tensor.getBuffer().getType()), 0, 0}}).first;
+    it->second.last = time + 1;
+  }
+}
