@@ -87,9 +87,7 @@ class Graph:
         types = f"{q_type}, {k_type}, {k_type} -> {q_type}, {tensor(b, a, s)}"
         operation = f"nd.attention {q}, {key}, {value} scale = {d**-0.5!r} causal{window}"
         o = self.add(operation, types, module, 258, results=2)
-        o = self.add(
-            f"nd.transpose {o} permutation = [0, 2, 1, 3]", f"{q_type} -> {tensor(b, s, a, d)}", module, 258
-        )
+        o = self.add(f"nd.transpose {o} permutation = [0, 2, 1, 3]", f"{q_type} -> {tensor(b, s, a, d)}", module, 258)
         o = self.add(f"nd.reshape {o}", f"{tensor(b, s, a, d)} -> {tensor(b, s, a * d)}", module, 269)
         return self.linear(o, f"{module}.o_proj", a * d, h, 270)
 
@@ -111,9 +109,7 @@ class Graph:
         b, s, h, v, half = self.batch, self.seq, self.shape.hidden, self.shape.vocab, self.shape.head_dim // 2
         stream, ids = tensor(b, s, h), tensor(b, s, dtype="i64")
         table = self.weight("model.embed_tokens.weight", v, h)
-        x = self.add(
-            f"nd.take {table}[%ids]", f"{tensor(v, h)}, {ids} -> {stream}", "model.embed_tokens", 372
-        )
+        x = self.add(f"nd.take {table}[%ids]", f"{tensor(v, h)}, {ids} -> {stream}", "model.embed_tokens", 372)
         frequencies = ", ".join(f"{500000.0 ** (-i / half):.8e}" for i in range(half))
         self.lines.append(f"    %frequencies = arith.constant dense<[{frequencies}]> : {tensor(half)}")
         self.lines.append(f"    %one = arith.constant dense<1.0> : {tensor(b, s, self.shape.ffn)}")

@@ -37,6 +37,7 @@ void ProgramLifetimes::findShared(rt::ProgramOp program) {
   int64_t time = 0;
   for (Operation &op : program.getBody().front()) {
     ++time;
+    operations.push_back(&op);
     if (isa<rt::ViewOp>(op))
       continue;
     auto touch = [&](Value buffer) {

@@ -6,6 +6,7 @@
 
 #include "nd/Pipelines/StepOptions.h"
 #include "mlir/IR/Builders.h"
+#include "nd/Cost/System.h"
 #include "nd/Sharding/Options.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -78,7 +79,8 @@ llvm::Error StepOptions::validate() const {
   for (auto [option, value] : {std::pair<StringRef, int64_t>{"--seed", seed},
                                {"--warmup", warmup},
                                {"--total-steps", totalSteps},
-                               {"--ranks", ranks}})
+                               {"--ranks", ranks},
+                               {"--nodes", nodes}})
     if (llvm::Error error = checkCount(option, value))
       return error;
   if (momentum != 0.0 && optimizer != Optimizer::SGD)
@@ -95,6 +97,8 @@ llvm::Error StepOptions::validate() const {
     return mesh.takeError();
   if (zero < 1 || zero > 3)
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
+  if (llvm::Expected<System> known = System::find(system); !known)
+    return known.takeError();
   if (forwardOnly && keepGradients)
     return refuse("--keep-gradients needs a backward; it cannot be combined with --forward-only");
   for (const std::string &glob : noDecay)

@@ -73,6 +73,13 @@ struct StepOptionsCL::Options {
                  clEnumValN(Switch::Off, "off", "one all-reduce behind each pair of products"))};
 
   /// Whether any was given.
+  cl::opt<std::string> system{
+      "system", cl::init(defaults.system), cl::value_desc("name|file"), cl::cat(category),
+      cl::desc("What the step runs on: host, a100x8, h100x8, h200x8, b200x8, or a file [host]")};
+  cl::opt<int64_t> nodes{"nodes", cl::init(defaults.nodes), cl::cat(category),
+                         cl::desc("Nodes that the ranks fill, one after the other [as few as the system needs]")};
+
+  /// Whether any was given that makes a step: a system only says what to build it for.
   bool anyGiven() const {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
@@ -117,6 +124,8 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.zero = options->zero;
   result.keepGathered = options->keepGathered;
   result.sequenceParallel = options->sequenceParallel == Options::Switch::On;
+  result.system = options->system;
+  result.nodes = options->nodes;
   if (result.forwardOnly && options->train)
     return llvm::createStringError("--train and --forward-only exclude each other");
   if (llvm::Error error = result.validate())

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ModelFlops.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Training/Passes.h"
@@ -26,7 +27,16 @@ struct RecordStep : nd::impl::RecordStepBase<RecordStep> {
                                  << record << "'";
       return signalPassFailure();
     }
-    getOperation()->setAttr(nd::names::kStep, dictionary);
+    ModuleOp module = getOperation();
+    module->setAttr(nd::names::kStep, dictionary);
+    auto forward = module.lookupSymbol<func::FuncOp>(nd::names::kForward);
+    std::optional<int64_t> batch = nd::names::moduleInt(module, nd::names::kModel, "batch");
+    std::optional<int64_t> sequence = nd::names::moduleInt(module, nd::names::kModel, "seq");
+    if (!forward || forward.isExternal() || !batch || !sequence)
+      return;
+    Builder builder(&getContext());
+    nd::names::setModuleEntry(module, nd::names::kModel, "flops_per_token",
+                              builder.getI64IntegerAttr(nd::flopsPerToken(forward, *batch * *sequence)));
   }
 };
 } // namespace

@@ -27,6 +27,10 @@ public:
   llvm::ArrayRef<rt::TensorOp> getFixed() const { return fixed; }
   /// rt.buffer and outputs, in order of first use. Times are positions of operations in the program, from 1 on.
   const llvm::MapVector<mlir::Operation *, Lifetime> &getShared() const { return shared; }
+  /// The operation at that time; null where the step has ended or not begun.
+  mlir::Operation *getOperation(int64_t time) const {
+    return time >= 1 && time <= static_cast<int64_t>(operations.size()) ? operations[time - 1] : nullptr;
+  }
 
 private:
   void findFixed(rt::ProgramOp program);
@@ -34,6 +38,7 @@ private:
 
   llvm::SmallVector<rt::TensorOp> fixed;
   llvm::MapVector<mlir::Operation *, Lifetime> shared;
+  std::vector<mlir::Operation *> operations;
 };
 
 } // namespace nd

@@ -18,7 +18,7 @@ public:
   StepOptionsCL();
   ~StepOptionsCL();
 
-  /// Whether any of the options was given, `--train` included.
+  /// Whether any of the options that make a step was given, `--train` included; `--system` and `--nodes` do not.
   bool anyGiven() const;
 
   /// The options as given, validated. Call it after the command line was parsed.

@@ -13,7 +13,8 @@ def RecordStep : Pass<"nd-record-step", "::mlir::ModuleOp"> {
   let summary = "record the options of the training step in the module";
   let description = [{
     Sets the module's attribute `nd.step` to a dictionary, given as text: what later stages and the runtime need to
-    know of the command line (optimizer, schedule, seed).
+    know of the command line (optimizer, schedule, seed). Of a model with `batch` and `seq`, `nd.model` gets `flops_per_token`:
+    the FLOPs of forward and backward as published figures count them, for MFU.
 
     Example: `--nd-record-step='record={optimizer = "adamw", lr = 1.0e-4 : f64}'`.
   }];

@@ -6,7 +6,6 @@
 
 #include "HostProgram.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace nd;
@@ -153,23 +152,6 @@ StringRef nd::dtypeName(Type type) {
   constexpr llvm::StringLiteral names[] = {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "i1"};
   std::optional<nd_dtype> dtype = abiType(type);
   return dtype ? StringRef(names[*dtype]) : "unknown";
-}
-
-std::string nd::describeLocation(Location location) {
-  if (auto name = dyn_cast<NameLoc>(location)) {
-    std::string inner = describeLocation(name.getChildLoc());
-    return name.getName().str() + (inner.empty() ? "" : " (" + inner + ")");
-  }
-  if (auto file = dyn_cast<FileLineColLoc>(location))
-    return (llvm::sys::path::filename(file.getFilename().getValue()) + ":" + Twine(file.getLine())).str();
-  if (auto fused = dyn_cast<FusedLoc>(location)) {
-    for (Location part : fused.getLocations())
-      if (std::string text = describeLocation(part); !text.empty())
-        return text;
-  }
-  if (auto call = dyn_cast<CallSiteLoc>(location))
-    return describeLocation(call.getCallee());
-  return "";
 }
 
 //===----------------------------------------------------------------------===//

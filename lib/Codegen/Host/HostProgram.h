@@ -10,6 +10,7 @@
 #include "nd/Codegen/Kernels/KernelEmitter.h"
 #include "nd/Dialect/RT/IR/RT.h"
 #include "nd/Runtime/Core/ABI.h"
+#include "nd/Support/Locations.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace nd {
@@ -61,8 +62,6 @@ private:
 std::optional<nd_dtype> abiType(mlir::Type elementType);
 /// The manifest's name of an element type.
 llvm::StringRef dtypeName(mlir::Type elementType);
-/// Where an operation came from, for a person: module path and file, as far as known.
-std::string describeLocation(mlir::Location location);
 
 /// Strides of operands, sizes and flags; `id`, `location` and mesh axes are left out. Lists point into attributes.
 nd_attention_desc describe(rt::AttentionOp op);

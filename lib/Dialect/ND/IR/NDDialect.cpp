@@ -125,11 +125,11 @@ struct KnownEntry {
   StringLiteral key;
   Entry entry;
 };
-constexpr KnownEntry modelEntries[] = {{"name", Entry::Text},       {"weights_dir", Entry::Text},
-                                       {"files", Entry::Texts},     {"blocks", Entry::Texts},
-                                       {"batch", Entry::Size},      {"seq", Entry::Size},
-                                       {"vocab_size", Entry::Size}, {"ignore_index", Entry::Integer},
-                                       {"task", Entry::Text},       {"max_positions", Entry::Size}};
+constexpr KnownEntry modelEntries[] = {
+    {"name", Entry::Text},          {"weights_dir", Entry::Text},     {"files", Entry::Texts},
+    {"blocks", Entry::Texts},       {"batch", Entry::Size},           {"seq", Entry::Size},
+    {"vocab_size", Entry::Size},    {"ignore_index", Entry::Integer}, {"task", Entry::Text},
+    {"max_positions", Entry::Size}, {"flops_per_token", Entry::Count}};
 constexpr KnownEntry stepEntries[] = {
     {"optimizer", Entry::Text},    {"schedule", Entry::Text},       {"dtype", Entry::Text},   {"lr", Entry::Number},
     {"min_lr", Entry::Number},     {"beta1", Entry::Number},        {"beta2", Entry::Number}, {"eps", Entry::Number},
