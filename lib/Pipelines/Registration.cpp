@@ -6,6 +6,7 @@
 
 #include "nd/Pipelines/Registration.h"
 #include "mlir/InitAllDialects.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Codegen/Kernels/Passes.h"
@@ -18,6 +19,7 @@
 #include "nd/Dialect/RT/IR/RT.h"
 #include "nd/Import/ONNX/Passes.h"
 #include "nd/Memory/Passes.h"
+#include "nd/Pipelines/HostPipeline.h"
 #include "nd/Sharding/Passes.h"
 #include "nd/Training/Passes.h"
 
@@ -39,4 +41,6 @@ void nd::registerPasses() {
   registerNDShardingPasses();
   registerNDTrainingPasses();
   registerNDTransformsPasses();
+  mlir::PassPipelineRegistration<>("nd-host-pipeline", "Lower a step on local tensors to a planned rank program",
+                                   buildHostPipeline);
 }

@@ -113,7 +113,6 @@ class Plan:
     keep_gathered: bool = False
     sequence_parallel: bool = True
     cp_mode: str = "ring"
-    clip: bool = True
     bytes: int = 4  # of compute type: gathers, activations
 
     @staticmethod
@@ -287,8 +286,7 @@ class Step:
         """Tokens and loss over all ranks that see other tokens; the norm over those that hold other gradients."""
         plan = self.plan
         self.add("all_reduce", plan.data_axes, 4, 2, label="scalar")
-        if plan.clip:
-            self.add("all_reduce", plan.shard_axes | {"tp"}, 4, label="scalar")
+        self.add("all_reduce", plan.shard_axes | {"tp"}, 4, label="scalar")
 
 
 def sent(model: Model, plan: Plan):

@@ -1,0 +1,64 @@
+"""The bytes of a step three times: by the closed forms, by the report of the compiled program, by the counters of its run."""
+
+import json
+
+import pytest
+from formulas import Plan, gpt2, llama, sent
+from nd_export import testing
+from support import run
+
+MODELS = {
+    "gpt2": (testing.tiny_gpt2, gpt2(2, 64, 4, 256, 256, 64)),
+    "llama": (testing.tiny_llama, llama(2, 64, 4, 2, 16, 160, 256)),
+    "llama-tied": (lambda: testing.tiny_llama(tie_word_embeddings=True), llama(2, 64, 4, 2, 16, 160, 256, tied=True)),
+}
+BATCH, SEQ, STEPS = 24, 16, 2
+# A mesh a line; with it the options of nd-opt, and what they are called in the closed forms.
+MESHES = {
+    "dp1": ([], {}),
+    "dp2": ([], {}),
+    "dp3": ([], {}),
+    "dp8": ([], {}),
+    "dp4": (["--clip=0", "--optimizer=sgd"], {}),
+}
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """Each model's MLIR, made once."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            MODELS[name][0]().save_pretrained(folder / "model")
+            run("nd-export", "hf", folder / "model", "-o", folder / "out")
+            sizes = (f"--batch={BATCH}", f"--seq={SEQ}")
+            run("nd-import", folder / "out" / "model.onnx", *sizes, "-o", folder / "model.mlir")
+            made[name] = folder / "model.mlir"
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_formula_report_and_counters_agree(name, mesh, imported, tokens, tmp_path):
+    options, choices = MESHES[mesh]
+    expected = sent(MODELS[name][1], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
+    step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
+    run("nd-opt", f"--shard={mesh}", *options, imported(name), "-o", step)
+    report = json.loads(run("nd-opt", "--report=json", step))
+    assert report["sent"] == expected
+
+    run("nd-compile", step, "--target=host", "-o", program)
+    data = ("--data", tokens[0], "--data-dtype=uint16", "--threads=1")
+    run("nd-run", program, *data, "--steps", STEPS, "--metrics", metrics)
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert [row["sent"] for row in rows] == [expected] * STEPS
+    memory = report["memory"]
+    assert [row["arena_bytes"] for row in rows] == [memory["arena_bytes"]] * STEPS
+    assert sum(memory["live_at_peak"].values()) == memory["peak_live_bytes"] <= memory["arena_bytes"]
+    manifest = json.loads((program / "manifest.json").read_text())
+    assert manifest["memory"]["peak_live_bytes"] == memory["peak_live_bytes"]
+    assert manifest["memory"]["arena_bytes"] == memory["arena_bytes"]
