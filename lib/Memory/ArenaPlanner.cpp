@@ -17,18 +17,27 @@ namespace {
 
 enum class Fit { Lowest, Tightest };
 
+/// From here on time counts: a placement costs about the square of the number of buffers.
+constexpr size_t manyBuffers = 4000;
+
 class Planner {
 public:
   Planner(ArrayRef<Lifetime> buffers, int64_t alignment) : buffers(buffers) {
     for (const Lifetime &buffer : buffers)
       sizes.push_back((buffer.bytes + alignment - 1) / alignment * alignment);
-    neighbours.resize(buffers.size());
     // Sweep by start: what is still alive when a buffer starts overlaps it.
     SmallVector<unsigned> byStart = identity(), alive;
     llvm::sort(byStart,
                [&](unsigned a, unsigned b) { return std::pair(buffers[a].first, a) < std::pair(buffers[b].first, b); });
+    neighbours.resize(buffers.size());
+    size_t pairs = 0;
     for (unsigned index : byStart) {
       llvm::erase_if(alive, [&](unsigned other) { return buffers[other].last < buffers[index].first; });
+      pairs += alive.size();
+      if (pairs * 16 > buffers.size() * buffers.size() && buffers.size() > manyBuffers) {
+        neighbours.clear();
+        return;
+      }
       for (unsigned other : alive) {
         neighbours[index].push_back(other);
         neighbours[other].push_back(index);
@@ -72,32 +81,46 @@ public:
   void place(ArrayRef<unsigned> order, Fit fit, SmallVectorImpl<int64_t> &offsets, int64_t &bytes) const {
     offsets.assign(buffers.size(), -1);
     bytes = 0;
-    SmallVector<std::pair<int64_t, int64_t>> taken;
+    SmallVector<unsigned> taken, placed; // by offset
     for (unsigned index : order) {
-      taken.clear();
-      for (unsigned other : neighbours[index])
-        if (offsets[other] >= 0)
-          taken.emplace_back(offsets[other], offsets[other] + sizes[other]);
-      llvm::sort(taken);
-      int64_t end = 0, best = -1, bestGap = 0;
-      for (auto [from, to] : taken) {
-        int64_t gap = from - end;
-        if (gap >= sizes[index] && (best < 0 || gap < bestGap)) {
-          best = end;
-          bestGap = gap;
-          if (fit == Fit::Lowest)
-            break;
-        }
-        end = std::max(end, to);
+      ArrayRef<unsigned> others = placed;
+      if (!neighbours.empty()) {
+        taken.clear();
+        llvm::copy_if(neighbours[index], std::back_inserter(taken),
+                      [&](unsigned other) { return offsets[other] >= 0; });
+        llvm::sort(taken, [&](unsigned a, unsigned b) { return offsets[a] < offsets[b]; });
+        others = taken;
       }
-      offsets[index] = best >= 0 ? best : end;
+      offsets[index] = findGap(index, others, fit, offsets);
       bytes = std::max(bytes, offsets[index] + sizes[index]);
+      if (neighbours.empty())
+        placed.insert(llvm::upper_bound(placed, index, [&](unsigned a, unsigned b) { return offsets[a] < offsets[b]; }),
+                      index);
     }
   }
 
 private:
+  /// The place of a buffer among others, in ascending order of their offsets. Those that do not overlap it are passed.
+  int64_t findGap(unsigned index, ArrayRef<unsigned> others, Fit fit, ArrayRef<int64_t> offsets) const {
+    int64_t end = 0, best = -1, bestGap = 0;
+    for (unsigned other : others) {
+      if (!buffers[index].overlaps(buffers[other]))
+        continue;
+      int64_t gap = offsets[other] - end;
+      if (gap >= sizes[index] && (best < 0 || gap < bestGap)) {
+        best = end;
+        bestGap = gap;
+        if (fit == Fit::Lowest)
+          break;
+      }
+      end = std::max(end, offsets[other] + sizes[other]);
+    }
+    return best >= 0 ? best : end;
+  }
+
   ArrayRef<Lifetime> buffers;
   SmallVector<int64_t> sizes;
+  /// Buffers that overlap each. Empty where these would be too many to list: then all are looked at.
   SmallVector<SmallVector<unsigned>> neighbours;
 };
 
@@ -119,8 +142,7 @@ ArenaPlan nd::planArena(ArrayRef<Lifetime> buffers, int64_t alignment, double to
       planner.orderBy([&](unsigned i) { return -static_cast<double>(buffers[i].first); }),
       planner.orderBy([&](unsigned i) { return static_cast<double>(buffers[i].last); }),
   };
-  // Bounds the time on large programs: a placement costs about the square of the number of buffers.
-  const int repairs = buffers.size() > 4000 ? 4 : 64;
+  const int repairs = buffers.size() > manyBuffers ? 4 : 64;
   SmallVector<int64_t> offsets;
   int64_t bytes = 0;
   for (SmallVector<unsigned> &order : orders)
