@@ -72,7 +72,6 @@ struct StepOptionsCL::Options {
       cl::values(clEnumValN(Switch::On, "on", "one gather and one reduce-scatter around each pair of products"),
                  clEnumValN(Switch::Off, "off", "one all-reduce behind each pair of products"))};
 
-  /// Whether any was given.
   cl::opt<std::string> system{
       "system", cl::init(defaults.system), cl::value_desc("name|file"), cl::cat(category),
       cl::desc("What the step runs on: host, a100x8, h100x8, h200x8, b200x8, or a file [host]")};
