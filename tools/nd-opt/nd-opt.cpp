@@ -5,16 +5,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nd/Pipelines/Registration.h"
 #include "nd/Pipelines/StepOptionsCL.h"
 #include "nd/Pipelines/StepPipeline.h"
+#include "nd/Report/Report.h"
 #include "nd/Support/CommandLine.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
@@ -53,6 +57,33 @@ static int listOperations(const DialectRegistry &registry) {
   return EXIT_SUCCESS;
 }
 
+enum class ReportFormat { None, Text, Json };
+
+/// Runs the pipeline and describes the program that a rank will run. The IR is written too where the report has a file
+/// of its own.
+static LogicalResult report(ReportFormat format, std::unique_ptr<llvm::MemoryBuffer> input, llvm::raw_ostream *ir,
+                            llvm::raw_ostream &out, const DialectRegistry &registry, const MlirOptMainConfig &config,
+                            const nd::StepOptions &options) {
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(input), llvm::SMLoc());
+  SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return failure();
+  PassManager pm(&context);
+  if (failed(applyPassManagerCLOptions(pm)) || failed(config.setupPassPipeline(pm)) || failed(pm.run(*module)))
+    return failure();
+  if (ir)
+    *ir << *module << "\n";
+  FailureOr<nd::Report> result =
+      nd::buildReport(*module, llvm::cantFail(nd::System::find(options.system)), options.nodes);
+  if (failed(result))
+    return failure();
+  format == ReportFormat::Json ? nd::writeJson(*result, out) : nd::writeText(*result, out);
+  return success();
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM initialized(argc, argv);
   nd::hideLibraryOptions();
@@ -61,6 +92,13 @@ int main(int argc, char **argv) {
   nd::registerPasses();
   nd::StepOptionsCL stepOptions;
   llvm::cl::opt<bool> listed("list-operations", llvm::cl::desc("Print the names of nd's operations and stop"));
+  llvm::cl::opt<ReportFormat> format(
+      "report", llvm::cl::desc("Write what the step sends, stores and computes instead of the IR; nothing is run"),
+      llvm::cl::init(ReportFormat::None),
+      llvm::cl::values(clEnumValN(ReportFormat::Text, "text", "tables for people"),
+                       clEnumValN(ReportFormat::Json, "json", "as docs/report.md says")));
+  llvm::cl::opt<std::string> reportFile("report-file", llvm::cl::desc("Write the report here, and the IR as usual"),
+                                        llvm::cl::value_desc("file"));
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "nd-opt: builds and shards the training step of a model, or runs the passes that are named\n",
       registry);
@@ -69,12 +107,13 @@ int main(int argc, char **argv) {
     return listOperations(registry);
   shortenDiagnostics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  if (stepOptions.anyGiven()) {
-    llvm::Expected<nd::StepOptions> options = stepOptions.get();
-    if (!options)
-      return fail(llvm::toString(options.takeError()));
+  llvm::Expected<nd::StepOptions> options = stepOptions.get();
+  if (!options)
+    return fail(llvm::toString(options.takeError()));
+  if (stepOptions.anyGiven())
     addStepPipeline(config, *options);
-  }
+  if (!reportFile.empty() && format == ReportFormat::None)
+    return fail("--report-file needs --report=text or --report=json");
 
   std::string error;
   std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputName, &error);
@@ -83,8 +122,16 @@ int main(int argc, char **argv) {
   std::unique_ptr<llvm::ToolOutputFile> output = openOutputFile(outputName, &error);
   if (!output)
     return fail(error);
-  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+  std::unique_ptr<llvm::ToolOutputFile> reportOutput;
+  if (!reportFile.empty() && !(reportOutput = openOutputFile(reportFile, &error)))
+    return fail(error);
+  if (failed(format == ReportFormat::None
+                 ? MlirOptMain(output->os(), std::move(input), registry, config)
+                 : report(format, std::move(input), reportOutput ? &output->os() : nullptr,
+                          reportOutput ? reportOutput->os() : output->os(), registry, config, *options)))
     return EXIT_FAILURE;
   output->keep();
+  if (reportOutput)
+    reportOutput->keep();
   return EXIT_SUCCESS;
 }

@@ -85,7 +85,7 @@ bool Session::configure(MessageReader &in, int fd) {
   if (hasTokens && !tokens.open(*rank, source, error))
     return false;
   sent.resize(nd_sent_bytes(rank, nullptr, 0));
-  out.add<int64_t>(rank->mappedBytes).add<double>(rank->touchMilliseconds).add<int32_t>(rank->cpuLevel);
+  out.add<int64_t>(rank->program->arena_bytes).add<double>(rank->touchMilliseconds).add<int32_t>(rank->cpuLevel);
   return say(MessageType::Ready);
 }
 
