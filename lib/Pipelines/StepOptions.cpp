@@ -95,6 +95,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--dtype={0} is not supported yet; use --dtype=f32", dtype));
   if (llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks); !mesh)
     return mesh.takeError();
+  if (!llvm::is_contained({"auto", "ring", "gather", "ulysses"}, StringRef(cpMode)))
+    return refuse(llvm::formatv("--cp={0}: modes are auto, ring, gather and ulysses", cpMode));
   if (zero < 1 || zero > 3)
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
   if (llvm::Expected<System> known = System::find(system); !known)

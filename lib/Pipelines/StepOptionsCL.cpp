@@ -66,6 +66,8 @@ struct StepOptionsCL::Options {
                         cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
   cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),
                              cl::cat(category)};
+  cl::opt<std::string> cpMode{"cp", cl::init(defaults.cpMode), cl::value_desc("auto|ring|gather|ulysses"),
+                              cl::desc("How attention reaches keys of other ranks [auto]"), cl::cat(category)};
   cl::opt<Switch> sequenceParallel{
       "sequence-parallel", cl::init(Switch::On), cl::cat(category),
       cl::desc("Between tensor-parallel products, shard the sequence over the tensor axes [on]"),
@@ -121,6 +123,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.shard = options->shard;
   result.ranks = options->ranks;
   result.zero = options->zero;
+  result.cpMode = options->cpMode;
   result.keepGathered = options->keepGathered;
   result.sequenceParallel = options->sequenceParallel == Options::Switch::On;
   result.system = options->system;

@@ -57,6 +57,7 @@ void addTraining(OpPassManager &pm, const StepOptions &options) {
 void addSharding(OpPassManager &pm, const StepOptions &options) {
   ShardingOptions sharding = llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks));
   sharding.zero = options.zero;
+  sharding.cpMode = options.cpMode;
   sharding.keepGathered = options.keepGathered;
   sharding.sequenceParallel = options.sequenceParallel;
   buildShardingPipeline(pm, sharding);

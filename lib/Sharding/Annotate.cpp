@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Analysis.h"
+#include "ContextPlan.h"
 #include "ExpandVocabulary.h"
 #include "Plan.h"
 #include "Program.h"
@@ -99,6 +100,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     }
     options->zero = zero;
     options->keepGathered = keepGathered;
+    options->cpMode = cpMode;
     options->sequenceParallel = sequenceParallel;
     if (failed(plan(*program, *options)))
       signalPassFailure();
@@ -107,6 +109,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
   LogicalResult plan(Program &program, ShardingOptions &options) {
     ModuleOp module = getOperation();
     copyConstantsPerUse(program.getBody());
+    if (failed(planContext(program, options)))
+      return failure();
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
     SmallVector<Value> logits;
     if (tensor && tensor->size > 1) {
@@ -133,7 +137,9 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     }
     program.mesh = createMesh(module, options);
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
-    return Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate();
+    if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))
+      return failure();
+    return checkStoredOrder(program, *analysis);
   }
 
   /// kv heads fewer than the tensor axis take its major part: the mesh then has the parts as axes of their own.

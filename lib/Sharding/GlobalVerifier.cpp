@@ -67,6 +67,23 @@ LogicalResult GlobalVerifier::readFactors(Operation *op, const ShardingRule &rul
   return success();
 }
 
+LogicalResult GlobalVerifier::verifyAsPartial(AsPartialOp op, const TensorSharding &from, const TensorSharding &to) {
+  AxisList expected = from.unreduced;
+  FailureOr<FactorAxes> axes = mesh.readLists(ArrayAttr::get(op.getContext(), {op.getAxes()}), [&] { return op.emitError(); });
+  if (failed(axes))
+    return failure();
+  expected.append(axes->front());
+  llvm::sort(expected);
+  if (from.dims != to.dims || to.unreduced != expected || to.kind != ReductionKind::sum)
+    return op.emitError() << "makes a sum over " << mesh.str(axes->front()) << " of a tensor that is unreduced over ["
+                          << mesh.str(from.unreduced) << "], but its result is unreduced over [" << mesh.str(to.unreduced)
+                          << "]";
+  if (static_cast<int64_t>(op.getParts()) != numShards(mesh.getSizes(), axes->front()))
+    return op.emitError() << "makes " << op.getParts() << " parts, but there are "
+                          << numShards(mesh.getSizes(), axes->front()) << " ranks along " << mesh.str(axes->front());
+  return success();
+}
+
 LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
   FailureOr<ShardingRule> rule = getShardingRule(op);
   if (failed(rule))
@@ -86,6 +103,9 @@ LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
   }
   if (isa<ReshardOp>(op)) // changes the state on purpose; its own verifier knows the limits
     return success();
+
+  if (auto part = dyn_cast<AsPartialOp>(op))
+    return verifyAsPartial(part, operands.front(), results.front());
 
   SmallVector<std::optional<Witness>> witnesses(rule->factors.size());
   for (auto [value, sharding, factors] : llvm::zip_equal(op->getOperands(), operands, rule->operands))

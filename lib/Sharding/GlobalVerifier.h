@@ -27,6 +27,7 @@ private:
   };
 
   llvm::LogicalResult verifyBoundary();
+  llvm::LogicalResult verifyAsPartial(AsPartialOp op, const TensorSharding &from, const TensorSharding &to);
   llvm::LogicalResult verifyOperation(mlir::Operation *op);
   llvm::LogicalResult readFactors(mlir::Operation *op, const ShardingRule &rule, mlir::Value value,
                                   const TensorSharding &sharding, const ShardingRule::TensorFactors &factors,

@@ -74,6 +74,9 @@ private:
     std::string user = ("'" + op->getName().getStringRef() + "'").str();
     for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
       use(operand, dims, user);
+    for (auto [index, axes] : llvm::enumerate(step.partialOver))
+      if (!axes.empty())
+        makePartial(op->getOpOperand(index), axes);
     op->removeAttr(names::kFactorAxes);
     for (Value result : op->getResults())
       setState(result, plan.getState(result));
@@ -121,6 +124,17 @@ private:
       found = resharded;
     }
     operand.set(found);
+  }
+
+  void makePartial(OpOperand &operand, const AxisList &axes) {
+    OpBuilder builder(operand.getOwner());
+    Value value = operand.get();
+    TensorSharding state = plan.isReducedAtDefinition(value) ? plan.getUsedState(value) : plan.getState(value);
+    state.unreduced.append(axes);
+    llvm::sort(state.unreduced);
+    operand.set(AsPartialOp::create(builder, operand.getOwner()->getLoc(),
+                                    typeOf(value).cloneWithEncoding(mesh.toAttr(state)), value, mesh.toArray(axes),
+                                    numShards(mesh.getSizes(), axes)));
   }
 
   void setState(Value value, const TensorSharding &state) {

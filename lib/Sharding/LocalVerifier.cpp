@@ -281,6 +281,16 @@ FailureOr<bool> LocalVerifier::visitShardMaker(Operation *op, unsigned axis) {
 LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
     return visitCollective(op, axis);
+  if (auto part = dyn_cast<AsPartialOp>(op)) {
+    State state = states.find(part.getInput())->second;
+    if (llvm::is_contained(part.getAxes(), Attribute(mesh.getName(axis)))) {
+      if (state.kind != State::Kind::Same)
+        return error(op, axis) << "makes a sum of a number that is " << state.str();
+      state = {State::Kind::Partial, {}, ReductionKind::sum};
+    }
+    states[part.getResult()] = state;
+    return success();
+  }
   if (isa<TakeOp, IotaOp, ScatterAddOp>(op)) {
     FailureOr<bool> done = visitShardMaker(op, axis);
     if (failed(done) || *done)

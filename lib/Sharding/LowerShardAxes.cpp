@@ -26,6 +26,10 @@ public:
 
   LogicalResult run() {
     for (Operation &op : llvm::make_early_inc_range(program.getBody().without_terminator())) {
+      if (auto part = dyn_cast<AsPartialOp>(op)) {
+        lower(part);
+        continue;
+      }
       auto axes = op.getAttrOfType<ArrayAttr>("shard_axes");
       if (!axes)
         continue;
@@ -76,6 +80,13 @@ private:
       position = own;
     }
     return arith::MulIOp::create(builder, loc, position, intSplatLike(builder, loc, position, size));
+  }
+
+  void lower(AsPartialOp part) {
+    OpBuilder builder(part);
+    Value share = splatLike(builder, part.getLoc(), part.getInput(), 1.0 / static_cast<double>(part.getParts()));
+    part.getResult().replaceAllUsesWith(arith::MulFOp::create(builder, part.getLoc(), part.getInput(), share));
+    part.erase();
   }
 
   void lower(IotaOp iota, ArrayAttr axes) {

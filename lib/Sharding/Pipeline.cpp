@@ -13,8 +13,13 @@ using namespace mlir;
 using namespace nd;
 
 void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options) {
-  pm.addPass(createAnnotate(
-      {/*shard=*/options.str(), /*ranks=*/0, options.zero, options.keepGathered, options.sequenceParallel}));
+  AnnotateOptions annotate;
+  annotate.shard = options.str();
+  annotate.zero = options.zero;
+  annotate.keepGathered = options.keepGathered;
+  annotate.cpMode = options.cpMode;
+  annotate.sequenceParallel = options.sequenceParallel;
+  pm.addPass(createAnnotate(annotate));
   pm.addPass(createPropagateSharding());
   pm.addPass(createInsertReshards());
   pm.addPass(createVerifySharding());

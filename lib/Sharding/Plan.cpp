@@ -106,11 +106,26 @@ LogicalResult Plan::annotateInput(unsigned index) {
       if (failed(checkDivides(contextAxes, *sequence, 1, tensor, "import with a --seq")))
         return failure();
       sharding.dims[1] = contextAxes;
-      function.setArgAttr(index, names::kSequence, Builder(function.getContext()).getI64IntegerAttr(1));
+      Builder builder(function.getContext());
+      function.setArgAttr(index, names::kSequence, builder.getI64IntegerAttr(1));
+      if (DenseI64ArrayAttr order = storedOrder())
+        function.setArgAttr(index, names::kChunks,
+                            builder.getDictionaryAttr(
+                                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(1)),
+                                 builder.getNamedAttr("order", order),
+                                 builder.getNamedAttr("size", builder.getI64IntegerAttr(*sequence / order.size()))}));
     }
   }
   function.setArgAttr(index, names::kSharding, mesh.toAttr(sharding));
   return success();
+}
+
+DenseI64ArrayAttr Plan::storedOrder() {
+  for (const Analysis::Step &step : analysis.getSteps())
+    if (auto attention = dyn_cast<AttentionOp>(step.op))
+      if (DenseI64ArrayAttr order = attention.getOrderAttr())
+        return order;
+  return {};
 }
 
 TensorSharding Plan::useOf(BlockArgument weight) {

@@ -120,12 +120,23 @@ FactorAxes Propagation::decideByClasses(const Analysis::Step &step, bool withTen
       result[factor].push_back(axis);
     }
   }
+  if (step.op->getAttr("cp_mode") == StringAttr::get(step.op->getContext(), "ulysses"))
+    exchangeHeads(step, result);
   SmallVector<const ShardingRule::TensorFactors *> tensors;
   for (const ShardingRule::TensorFactors &tensor :
        llvm::concat<const ShardingRule::TensorFactors>(step.rule.operands, step.rule.results))
     tensors.push_back(&tensor);
   dropInexpressible(mesh.getSizes(), step.rule, tensors, result);
   return result;
+}
+
+void Propagation::exchangeHeads(const Analysis::Step &step, FactorAxes &axes) const {
+  const ShardingRule::DimFactors &keyHeads = step.rule.operands[1][1];
+  if (keyHeads.empty())
+    return;
+  for (unsigned factor : llvm::seq<unsigned>(axes.size()))
+    if (isSequence(step.op, factor))
+      axes[keyHeads.front()].append(std::exchange(axes[factor], {}));
 }
 
 FactorAxes Propagation::decideByOperands(const Analysis::Step &step) const {

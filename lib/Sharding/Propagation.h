@@ -49,6 +49,8 @@ private:
   /// Axes by class, for one factor; `withTensorAxes`: the sequence is sharded over the tensor axes too.
   AxisList axesOf(mlir::Operation *op, unsigned factor, bool withTensorAxes) const;
   FactorAxes decideByClasses(const Analysis::Step &step, bool withTensorAxes) const;
+  /// Attention on all tokens of fewer heads: what shards the sequence shards the heads instead.
+  void exchangeHeads(const Analysis::Step &step, FactorAxes &axes) const;
   FactorAxes decideByOperands(const Analysis::Step &step) const;
   bool usesTensorAxes(const FactorAxes &axes) const;
   /// Which operations run on shards of the sequence over the tensor axes.

@@ -91,7 +91,7 @@ LogicalResult StatePlan::readSteps() {
     FailureOr<FactorAxes> axes = mesh.readLists(lists, [&op] { return op.emitError(); });
     if (failed(axes))
       return failure();
-    steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt});
+    steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt, {}});
   }
   return success();
 }
@@ -102,8 +102,39 @@ bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsign
   return linear && !growsWhenCarriedOn(op, partial);
 }
 
+bool StatePlan::visitSumOfNumbers(Step &step) {
+  Operation *op = step.op;
+  if (!isa<arith::AddFOp>(op) || typeOf(op->getResult(0)).getRank() != 0)
+    return false;
+  AxisList all;
+  for (Value operand : op->getOperands()) {
+    const TensorSharding state = getVisibleState(operand);
+    if (!state.unreduced.empty() && state.kind != ReductionKind::sum)
+      return false;
+    for (unsigned axis : state.unreduced)
+      if (!llvm::is_contained(all, axis))
+        all.push_back(axis);
+  }
+  if (all.empty())
+    return false;
+  llvm::sort(all);
+  step.partialOver.clear();
+  for (Value operand : op->getOperands()) {
+    AxisList &missing = step.partialOver.emplace_back();
+    for (unsigned axis : all)
+      if (!llvm::is_contained(getVisibleState(operand).unreduced, axis))
+        missing.push_back(axis);
+  }
+  step.operandDims.assign(op->getNumOperands(), {});
+  states[op->getResult(0)] = {{}, all, ReductionKind::sum};
+  return true;
+}
+
 void StatePlan::visit(Step &step) {
   Operation *op = step.op;
+  step.partialOver.clear();
+  if (visitSumOfNumbers(step))
+    return;
   SmallVector<TensorSharding> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value v) { return getVisibleState(v); });
   FactorAxes axes = step.axes;

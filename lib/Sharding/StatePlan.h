@@ -34,6 +34,8 @@ public:
     llvm::SmallVector<llvm::SmallVector<AxisList>> operandDims; ///< what each operand has to be sharded by
     /// For an arith.mulf of a partial sum by a number everywhere: the partial operand. It becomes nd.scale.
     std::optional<unsigned> scaled;
+    /// For a sum of numbers: axes over which each operand becomes a part of a sum, as the other one is.
+    llvm::SmallVector<AxisList, 2> partialOver;
   };
 
   StatePlan(Program &program) : program(program), mesh(program.mesh) {}
@@ -58,6 +60,8 @@ private:
     return isReducedAtDefinition(value) ? getState(value).reduced() : getState(value);
   }
   void visit(Step &step);
+  /// A sum of numbers of which some are partial: all of it is, and is reduced once in the end.
+  bool visitSumOfNumbers(Step &step);
   void reduce(mlir::Value value) { changed |= reducedAtDefinition.insert(value).second; }
 
   Program &program;

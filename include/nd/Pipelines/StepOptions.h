@@ -51,6 +51,7 @@ struct StepOptions {
   int64_t nodes = 0;           ///< 0: as few as the system needs
   int64_t zero = 3;
   bool keepGathered = false;
+  std::string cpMode = "auto";
   bool sequenceParallel = true;
 
   /// Fails with a message that names the option, its value and what is allowed.

@@ -27,6 +27,8 @@ struct ShardingOptions {
   int64_t zero = 3;
   /// The gather of forward is kept for backward.
   bool keepGathered = false;
+  /// How attention reaches keys of other ranks along cp: auto, ring, gather or ulysses.
+  std::string cpMode = "auto";
   /// Activations between tensor-parallel regions are sharded over the sequence.
   bool sequenceParallel = true;
 

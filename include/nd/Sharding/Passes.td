@@ -32,6 +32,7 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
                  Option<"ranks", "ranks", "int64_t", "0", "number of ranks; 0: the mesh says how many">,
                  Option<"zero", "zero", "int64_t", "3", "what fsdp shards: 1, 2 the optimizer's state, 3 parameters too">,
                  Option<"keepGathered", "keep-gathered", "bool", "false", "keep parameters that forward gathered for backward">,
+                 Option<"cpMode", "cp", "std::string", "\"auto\"", "how ranks share a sequence: auto, ring, gather, ulysses">,
                  Option<"sequenceParallel", "sequence-parallel", "bool", "true",
                         "shard the sequence over the tensor axes between tensor-parallel products">];
   let dependentDialects = ["::nd::NDDialect"];

@@ -79,3 +79,5 @@ ShardingRule CumSumOp::getShardingRule() {
   rule.linear({0});
   return rule.build();
 }
+
+ShardingRule AsPartialOp::getShardingRule() { return elementwiseRule(*this); }

@@ -76,4 +76,20 @@ def ND_CumSumOp : ND_DifferentiableOp<"cumsum", [AllTypesMatch<["input", "result
   let hasVerifier = 1;
 }
 
+def ND_AsPartialOp : ND_PureOp<"as_partial", [AllShapesMatch<["input", "result"]>, AllElementTypesMatch<["input", "result"]>]> {
+  let summary = "a number that all ranks have, as a sum over ranks";
+  let description = [{
+    Each of the `parts` ranks along `axes` takes one part of the value, so that it can be added to partial sums and reduced with
+    them in one collective: the norm of all gradients, of which some are sharded and some are not. In the global view
+    the result is unreduced over the axes.
+
+    ```mlir
+    %1 = nd.as_partial %0 over ["tp"] parts = 2 : tensor<f32> -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins ND_FloatTensor:$input, StrArrayAttr:$axes, I64Attr:$parts);
+  let results = (outs ND_FloatTensor:$result);
+  let assemblyFormat = "$input `over` $axes `parts` `=` $parts attr-dict `:` type($input) `->` type($result)";
+}
+
 #endif // ND_DIALECT_ND_IR_NDREDUCTIONOPS_TD

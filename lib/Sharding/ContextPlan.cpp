@@ -1,0 +1,139 @@
+//===- ContextPlan.cpp - How ranks share a sequence -----------------------===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContextPlan.h"
+#include "nd/Dialect/ND/IR/Names.h"
+
+using namespace mlir;
+using namespace nd;
+
+namespace {
+
+/// Chunks in the order in which ranks 0, 1, ... store them, two each.
+SmallVector<int64_t> zigZag(int64_t ranks) {
+  SmallVector<int64_t> order;
+  for (int64_t rank : llvm::seq(ranks)) {
+    order.push_back(rank);
+    order.push_back(2 * ranks - 1 - rank);
+  }
+  return order;
+}
+
+class ContextPlan {
+public:
+  ContextPlan(Program &program, const ShardingOptions &options, int64_t ranks)
+      : program(program), options(options), ranks(ranks) {
+    if (const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor))
+      tensorRanks = tensor->size;
+  }
+
+  LogicalResult run() {
+    bool inOrder = true, found = false;
+    for (Operation &op : program.getBody())
+      if (auto attention = dyn_cast<AttentionOp>(op)) {
+        FailureOr<StringRef> mode = modeOf(attention);
+        if (failed(mode))
+          return failure();
+        modes.push_back(*mode);
+        inOrder &= *mode == "ulysses";
+        found = true;
+      }
+    if (found && !inOrder)
+      order = zigZag(ranks);
+    return mark();
+  }
+
+private:
+  /// Why a mode does not fit, or nothing.
+  std::string obstacle(AttentionOp attention, StringRef mode) {
+    int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
+    if (mode == "ring" && (attention.getMask() || attention.getPositions()))
+      return "it has a mask or positions of its own, which the ring does not carry; use gather";
+    if (mode == "ulysses" && (heads % (tensorRanks * ranks) != 0 || keyHeads % (tensorRanks * ranks) != 0))
+      return "it has " + std::to_string(heads) + " query heads and " + std::to_string(keyHeads) +
+             " key heads, and cp x tp = " + std::to_string(tensorRanks * ranks) +
+             " does not divide both; use ring or gather";
+    return {};
+  }
+
+  FailureOr<StringRef> modeOf(AttentionOp attention) {
+    StringRef asked = options.cpMode;
+    if (asked != "auto") {
+      std::string why = obstacle(attention, asked);
+      if (!why.empty())
+        return attention.emitError() << "--cp=" << asked << " does not fit this attention: " << why;
+      return asked;
+    }
+    int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
+    // 3 (c-1) 2 hk against 2 (c-1)/c (2 hq + 2 hk), in bytes of a token.
+    bool sendsLess = 2 * (heads + keyHeads) < 3 * ranks * keyHeads;
+    if (sendsLess && obstacle(attention, "ulysses").empty())
+      return StringRef("ulysses");
+    return StringRef(obstacle(attention, "ring").empty() ? "ring" : "gather");
+  }
+
+  LogicalResult mark() {
+    Builder builder(program.function.getContext());
+    size_t next = 0;
+    SmallVector<std::pair<Value, StringRef>> byQuery;
+    auto markOne = [&](auto op, StringRef mode) {
+      op.setCpMode(mode);
+      if (!order.empty())
+        op.setOrderAttr(builder.getDenseI64ArrayAttr(order));
+    };
+    for (Operation &op : program.getBody()) {
+      if (auto attention = dyn_cast<AttentionOp>(op)) {
+        markOne(attention, modes[next]);
+        byQuery.push_back({attention.getLse(), modes[next++]});
+      } else if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
+        const auto *it = llvm::find_if(byQuery, [&](const auto &entry) { return entry.first == gradient.getLse(); });
+        markOne(gradient, it == byQuery.end() ? StringRef("gather") : it->second);
+      }
+    }
+    return success();
+  }
+
+  Program &program;
+  const ShardingOptions &options;
+  int64_t ranks, tensorRanks = 1;
+  SmallVector<StringRef> modes;
+  SmallVector<int64_t> order;
+};
+
+} // namespace
+
+LogicalResult nd::planContext(Program &program, const ShardingOptions &options) {
+  const ShardingOptions::Axis *context = options.findAxis(AxisRole::context);
+  if (!context || context->size == 1)
+    return success();
+  return ContextPlan(program, options, context->size).run();
+}
+
+LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
+  llvm::DenseSet<DimensionClasses::Id> sequence;
+  for (BlockArgument argument : program.getBody().getArguments())
+    if (program.function.getArgAttr(argument.getArgNumber(), names::kChunks))
+      if (std::optional<int64_t> dim = names::argInt(program.function, argument.getArgNumber(), names::kSequence))
+        for (DimensionClasses::Id id : analysis.getClasses().getDim(argument, *dim))
+          sequence.insert(id);
+  if (sequence.empty())
+    return success();
+  for (const Analysis::Step &step : analysis.getSteps()) {
+    if (isa<SoftmaxOp, AttentionOp, AttentionGradOp, LayerNormOp, RmsNormOp>(step.op))
+      continue;
+    auto iota = dyn_cast<IotaOp>(step.op);
+    for (auto [index, factor] : llvm::enumerate(step.rule.factors)) {
+      bool knowsPlaces = factor.kind == FactorKind::NeedReplication ||
+                         (iota && llvm::is_contained(step.rule.results[0][iota.getDim()], static_cast<int64_t>(index)));
+      if (knowsPlaces && llvm::any_of(analysis.getClasses().getFactor(step.op, index),
+                                      [&](DimensionClasses::Id id) { return sequence.contains(id); }))
+        return step.op->emitError() << "'" << step.op->getName()
+                                    << "' depends on places along the sequence, which cp stores in zig-zag order; take "
+                                       "them from position_ids, or use --cp=ulysses, or leave cp out";
+    }
+  }
+  return success();
+}

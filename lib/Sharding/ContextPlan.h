@@ -1,0 +1,38 @@
+//===- ContextPlan.h - How ranks share a sequence ---------------*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Chooses how every attention reaches keys of other ranks, and the order in which the sequence is stored.
+//
+//   ring     keys and values go around; a causal sequence is stored in zig-zag: rank r of c has the chunks r and
+//            2c-1-r of 2c, so that all ranks have the same work
+//   gather   every rank gathers all keys and values
+//   ulysses  heads are exchanged for the sequence, before and after; the sequence keeps its order when all attentions
+//            do so
+//
+// `auto` takes ulysses where heads divide and it sends fewer bytes (ring and gather send 3 (c-1) K in a step, K = 2 T hk
+// elements; ulysses 2 (c-1)/c T (2 hq + 2 hk)), else the ring, else (with a mask or positions of its own, which the ring
+// does not carry) gather.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LIB_SHARDING_CONTEXTPLAN_H
+#define ND_LIB_SHARDING_CONTEXTPLAN_H
+
+#include "Analysis.h"
+#include "nd/Sharding/Options.h"
+
+namespace nd {
+
+/// Marks every attention and gradient of one with `cp_mode` and the order of the sequence, and the inputs that have a
+/// sequence with the order in which they are stored (`nd.chunks`). Fails where a mode that was asked for does not fit.
+llvm::LogicalResult planContext(Program &program, const ShardingOptions &options);
+
+/// Fails for operations that depend on places along a sequence that is not stored in its order.
+llvm::LogicalResult checkStoredOrder(Program &program, const Analysis &analysis);
+
+} // namespace nd
+
+#endif // ND_LIB_SHARDING_CONTEXTPLAN_H
