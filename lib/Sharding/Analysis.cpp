@@ -70,7 +70,7 @@ BlockArgument nd::getWeightBehind(Value value, func::FuncOp function) {
                  ? argument
                  : BlockArgument();
     Operation *op = value.getDefiningOp();
-    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, arith::TruncFOp, arith::ExtFOp>(op))
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, arith::TruncFOp, arith::ExtFOp>(op))
       return {};
     value = op->getOperand(0);
   }

@@ -7,6 +7,8 @@
 #include "Analysis.h"
 #include "ContextPlan.h"
 #include "ExpandVocabulary.h"
+#include "PadStorage.h"
+#include "PaddingMasks.h"
 #include "Plan.h"
 #include "Program.h"
 #include "TensorPlan.h"
@@ -15,6 +17,7 @@
 #include "nd/Sharding/Options.h"
 #include "nd/Sharding/Passes.h"
 #include "llvm/ADT/StringExtras.h"
+#include <numeric>
 
 namespace nd {
 #define GEN_PASS_DEF_ANNOTATE
@@ -54,7 +57,7 @@ void copyConstantsPerUse(Block &body) {
 void copyParameterFormsPerPhase(Program &program, const Analysis &analysis) {
   for (const Analysis::Step &step : llvm::reverse(analysis.getSteps())) {
     Operation *op = step.op;
-    if (!isa<TransposeOp, ReshapeOp, BroadcastOp>(op) || !analysis.isForward(op) ||
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp>(op) || !analysis.isForward(op) ||
         !getWeightBehind(op->getResult(0), program.function))
       continue;
     SmallVector<OpOperand *> backward;
@@ -71,6 +74,37 @@ void copyParameterFormsPerPhase(Program &program, const Analysis &analysis) {
     for (OpOperand *use : backward)
       use->set(copy->getResult(0));
   }
+}
+
+/// Sizes that the mesh divides: classes that the tensor axes shard, and the sequence, which cp stores in chunks and the
+/// tensor axes shard again.
+PaddedSizes paddedSizes(const ShardingOptions &options, const Analysis &analysis, const TensorPlan *plan,
+                        const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  PaddedSizes sizes;
+  auto sizeOf = [&](AxisRole role) {
+    const ShardingOptions::Axis *axis = options.findAxis(role);
+    return axis ? axis->size : 1;
+  };
+  int64_t tensor = sizeOf(AxisRole::tensor), context = sizeOf(AxisRole::context);
+  if (plan)
+    for (const auto &[id, choice] : plan->getChoices()) {
+      int64_t size = analysis.getClasses().getSize(id), parts = choice.parts == 0 ? tensor : choice.parts;
+      if (size % parts != 0)
+        sizes[id] = llvm::alignTo(size, parts);
+    }
+  int64_t shards = context * (plan && options.sequenceParallel ? tensor : 1);
+  int64_t multiple = context > 1 ? std::lcm(2 * context, shards) : shards;
+  for (DimensionClasses::Id id : sequence)
+    if (int64_t size = analysis.getClasses().getSize(id); size % multiple != 0)
+      sizes[id] = llvm::alignTo(size, multiple);
+  return sizes;
+}
+
+/// Ranks that share the storage of a parameter.
+int64_t storageParts(const ShardingOptions &options) {
+  const ShardingOptions::Axis *shard = options.findAxis(AxisRole::shard),
+                              *context = options.findAxis(AxisRole::context);
+  return shard ? shard->size * (context ? context->size : 1) : 1;
 }
 
 DictionaryAttr describePlan(MLIRContext *context, const ShardingOptions &options) {
@@ -114,7 +148,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
     SmallVector<Value> logits;
     if (tensor && tensor->size > 1) {
-      FailureOr<SmallVector<Value>> found = expandVocabulary(program);
+      FailureOr<SmallVector<Value>> found = expandVocabulary(program, tensor->size);
       if (failed(found))
         return failure();
       logits = *found;
@@ -129,12 +163,41 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     if (failed(analysis))
       return failure();
     std::optional<TensorPlan> tensorPlan;
-    if (tensor && tensor->size > 1) {
-      tensorPlan.emplace(program, *analysis, logits);
-      tensorPlan->run(tensor->size);
-      if (failed(splitTensorAxis(options, *tensorPlan)))
+    auto planTensors = [&] {
+      if (tensor && tensor->size > 1) {
+        tensorPlan.emplace(program, *analysis, logits);
+        tensorPlan->run(tensor->size);
+      }
+    };
+    planTensors();
+    llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, *analysis);
+    PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence);
+    if (!sizes.empty()) {
+      bool inOrder = !storedOrder(program);
+      if (failed(padDimensions(program, *analysis, sizes, sequence)) ||
+          failed(maskPadding(program, *analysis, sizes, sequence, inOrder)))
         return failure();
+      analysis = Analysis::get(program);
+      if (failed(analysis))
+        return failure();
+      planTensors();
     }
+    auto cuts = [&](BlockArgument weight, int64_t dim) {
+      int64_t parts = 1;
+      if (tensorPlan)
+        for (DimensionClasses::Id id : analysis->getClasses().getDim(weight, dim))
+          if (auto it = tensorPlan->getChoices().find(id); it != tensorPlan->getChoices().end())
+            parts *= it->second.parts == 0 ? tensor->size : it->second.parts;
+      return parts;
+    };
+    if (padStorage(program, storageParts(options), options.zero == 3, cuts)) {
+      analysis = Analysis::get(program);
+      if (failed(analysis))
+        return failure();
+      planTensors();
+    }
+    if (tensorPlan && failed(splitTensorAxis(options, *tensorPlan)))
+      return failure();
     program.mesh = createMesh(module, options);
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
     if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))

@@ -112,15 +112,40 @@ LogicalResult nd::planContext(Program &program, const ShardingOptions &options) 
   return ContextPlan(program, options, context->size).run();
 }
 
-LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
+DenseI64ArrayAttr nd::storedOrder(Program &program) {
+  for (auto attention : program.getBody().getOps<AttentionOp>())
+    if (DenseI64ArrayAttr order = attention.getOrderAttr())
+      return order;
+  return {};
+}
+
+bool nd::hasSequence(func::FuncOp function, unsigned argument) {
+  if (names::argKind(function, argument) != names::kind::kInput)
+    return false;
+  auto module = function->getParentOfType<ModuleOp>();
+  auto type = cast<RankedTensorType>(function.getArgumentTypes()[argument]);
+  std::optional<int64_t> batch = names::moduleInt(module, names::kModel, "batch");
+  std::optional<int64_t> sequence = names::moduleInt(module, names::kModel, "seq");
+  // A padded sequence keeps its logical size aside.
+  auto logical = function.getArgAttrOfType<DenseI64ArrayAttr>(argument, names::kGlobalShape);
+  ArrayRef<int64_t> shape = logical ? logical.asArrayRef() : type.getShape();
+  return batch && sequence && shape.size() >= 2 && shape[0] == *batch && shape[1] == *sequence &&
+         isa<IntegerType>(type.getElementType());
+}
+
+llvm::DenseSet<DimensionClasses::Id> nd::findSequence(Program &program, const Analysis &analysis) {
   llvm::DenseSet<DimensionClasses::Id> sequence;
   for (BlockArgument argument : program.getBody().getArguments())
-    if (program.function.getArgAttr(argument.getArgNumber(), names::kChunks))
-      if (std::optional<int64_t> dim = names::argInt(program.function, argument.getArgNumber(), names::kSequence))
-        for (DimensionClasses::Id id : analysis.getClasses().getDim(argument, *dim))
-          sequence.insert(id);
-  if (sequence.empty())
+    if (hasSequence(program.function, argument.getArgNumber()))
+      for (DimensionClasses::Id id : analysis.getClasses().getDim(argument, 1))
+        sequence.insert(id);
+  return sequence;
+}
+
+LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
+  if (!storedOrder(program))
     return success();
+  llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, analysis);
   for (const Analysis::Step &step : analysis.getSteps()) {
     if (isa<SoftmaxOp, AttentionOp, AttentionGradOp, LayerNormOp, RmsNormOp>(step.op))
       continue;

@@ -12,9 +12,9 @@
 //   ulysses  heads are exchanged for the sequence, before and after; the sequence keeps its order when all attentions
 //            do so
 //
-// `auto` takes ulysses where heads divide and it sends fewer bytes (ring and gather send 3 (c-1) K in a step, K = 2 T hk
-// elements; ulysses 2 (c-1)/c T (2 hq + 2 hk)), else the ring, else (with a mask or positions of its own, which the ring
-// does not carry) gather.
+// `auto` takes ulysses where heads divide and it sends fewer bytes (ring and gather send 3 (c-1) K in a step, K = 2 T
+// hk elements; ulysses 2 (c-1)/c T (2 hq + 2 hk)), else the ring, else (with a mask or positions of its own, which the
+// ring does not carry) gather.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +29,14 @@ namespace nd {
 /// Marks every attention and gradient of one with `cp_mode` and the order of the sequence, and the inputs that have a
 /// sequence with the order in which they are stored (`nd.chunks`). Fails where a mode that was asked for does not fit.
 llvm::LogicalResult planContext(Program &program, const ShardingOptions &options);
+
+/// The order in which the sequence is stored, or null where it is its own.
+mlir::DenseI64ArrayAttr storedOrder(Program &program);
+
+/// Whether an input is [batch, sequence, ...], by the sizes that `nd.model` names.
+bool hasSequence(mlir::func::FuncOp function, unsigned argument);
+/// The classes of the sequence of the inputs.
+llvm::DenseSet<DimensionClasses::Id> findSequence(Program &program, const Analysis &analysis);
 
 /// Fails for operations that depend on places along a sequence that is not stored in its order.
 llvm::LogicalResult checkStoredOrder(Program &program, const Analysis &analysis);

@@ -69,15 +69,16 @@ LogicalResult GlobalVerifier::readFactors(Operation *op, const ShardingRule &rul
 
 LogicalResult GlobalVerifier::verifyAsPartial(AsPartialOp op, const TensorSharding &from, const TensorSharding &to) {
   AxisList expected = from.unreduced;
-  FailureOr<FactorAxes> axes = mesh.readLists(ArrayAttr::get(op.getContext(), {op.getAxes()}), [&] { return op.emitError(); });
+  FailureOr<FactorAxes> axes =
+      mesh.readLists(ArrayAttr::get(op.getContext(), {op.getAxes()}), [&] { return op.emitError(); });
   if (failed(axes))
     return failure();
   expected.append(axes->front());
   llvm::sort(expected);
   if (from.dims != to.dims || to.unreduced != expected || to.kind != ReductionKind::sum)
     return op.emitError() << "makes a sum over " << mesh.str(axes->front()) << " of a tensor that is unreduced over ["
-                          << mesh.str(from.unreduced) << "], but its result is unreduced over [" << mesh.str(to.unreduced)
-                          << "]";
+                          << mesh.str(from.unreduced) << "], but its result is unreduced over ["
+                          << mesh.str(to.unreduced) << "]";
   if (static_cast<int64_t>(op.getParts()) != numShards(mesh.getSizes(), axes->front()))
     return op.emitError() << "makes " << op.getParts() << " parts, but there are "
                           << numShards(mesh.getSizes(), axes->front()) << " ranks along " << mesh.str(axes->front());

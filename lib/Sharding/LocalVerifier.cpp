@@ -63,6 +63,27 @@ LogicalResult LocalVerifier::verifyInstance(Operation *op) {
   return diagnostic;
 }
 
+FailureOr<TensorSharding> LocalVerifier::readBoundary(ShardingAttr attr, DenseI64ArrayAttr global,
+                                                      RankedTensorType local, DictionaryAttr attributes,
+                                                      const std::string &tensor) {
+  auto emitError = [&] { return program.function.emitError(); };
+  if (attr.getRank() != local.getRank() || global.size() != local.getRank())
+    return emitError() << tensor << " has local type " << local << ", which does not fit its nd.global_shape and "
+                       << attr;
+  SmallVector<int64_t> padded(local.getShape());
+  for (auto [dim, size] : llvm::enumerate(padded))
+    for (StringAttr name : attr.getDimAxes(dim))
+      if (MeshAxisAttr axis = program.mesh.findAxis(name))
+        size *= axis.getSize();
+  // Where blocks or chunks say what a shard holds, there may be padding behind the logical size.
+  bool mayPad = attributes && (attributes.contains(names::kBlocks) || attributes.contains(names::kChunks));
+  for (auto [size, logical] : llvm::zip_equal(padded, global.asArrayRef()))
+    if (mayPad ? size < logical : size != logical)
+      return emitError() << tensor << " has local type " << local << ", which is no shard of its nd.global_shape by "
+                         << attr;
+  return mesh.fromAttr(attr, padded, tensor, emitError);
+}
+
 LogicalResult LocalVerifier::readArguments(unsigned axis) {
   func::FuncOp function = program.function;
   for (BlockArgument argument : program.getBody().getArguments()) {
@@ -73,12 +94,9 @@ LogicalResult LocalVerifier::readArguments(unsigned axis) {
       return function.emitError() << describe(argument)
                                   << " has no nd.sharding and nd.global_shape; run nd-partition first";
     FailureOr<TensorSharding> sharding =
-        mesh.fromAttr(attr, global.asArrayRef(), describe(argument), [&] { return function.emitError(); });
+        readBoundary(attr, global, typeOf(argument), function.getArgAttrDict(index), describe(argument));
     if (failed(sharding))
       return failure();
-    if (mesh.localShape(global.asArrayRef(), *sharding) != typeOf(argument).getShape())
-      return function.emitError() << describe(argument) << " has local type " << typeOf(argument)
-                                  << ", which is no shard of its nd.global_shape by " << attr;
     State &state = states[argument];
     if (std::optional<int64_t> dim = dimShardedOver(*sharding, axis))
       state = {State::Kind::Shard, only(typeOf(argument).getRank(), *dim), {}};
@@ -96,7 +114,7 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
       return function.emitError() << describeResult(function, index)
                                   << " has no nd.sharding and nd.global_shape; run nd-partition first";
     FailureOr<TensorSharding> sharding =
-        mesh.fromAttr(attr, global.asArrayRef(), describeResult(function, index), [&] { return function.emitError(); });
+        readBoundary(attr, global, typeOf(value), function.getResultAttrDict(index), describeResult(function, index));
     if (failed(sharding))
       return failure();
     std::optional<int64_t> dim = dimShardedOver(*sharding, axis);

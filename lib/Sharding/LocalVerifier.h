@@ -47,6 +47,10 @@ private:
 
   llvm::LogicalResult verifyInstance(mlir::Operation *op);
   llvm::LogicalResult runAlong(unsigned axis);
+  /// The sharding of an argument or result, after checks that the local type is a shard of the logical shape.
+  mlir::FailureOr<TensorSharding> readBoundary(ShardingAttr attr, mlir::DenseI64ArrayAttr global,
+                                               mlir::RankedTensorType local, mlir::DictionaryAttr attributes,
+                                               const std::string &tensor);
   llvm::LogicalResult readArguments(unsigned axis);
   llvm::LogicalResult verifyResults(unsigned axis);
   mlir::FailureOr<bool> visitShardMaker(mlir::Operation *op, unsigned axis);

@@ -48,9 +48,11 @@ private:
   LogicalResult describeBoundary() {
     func::FuncOp function = program.function;
     Builder builder(function.getContext());
+    // A padded tensor has its logical shape already.
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-      function.setArgAttr(index, names::kGlobalShape,
-                          builder.getDenseI64ArrayAttr(cast<RankedTensorType>(type).getShape()));
+      if (!function.getArgAttr(index, names::kGlobalShape))
+        function.setArgAttr(index, names::kGlobalShape,
+                            builder.getDenseI64ArrayAttr(cast<RankedTensorType>(type).getShape()));
     for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands())) {
       auto sharding = dyn_cast_or_null<ShardingAttr>(typeOf(value).getEncoding());
       if (!sharding || sharding.isUnreduced())
@@ -58,7 +60,8 @@ private:
                                     << (sharding ? "unreduced" : "without a sharding")
                                     << "; run nd-insert-reshards first";
       function.setResultAttr(index, names::kSharding, sharding);
-      function.setResultAttr(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
+      if (!function.getResultAttr(index, names::kGlobalShape))
+        function.setResultAttr(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
     }
     return success();
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Plan.h"
+#include "ContextPlan.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -49,7 +50,6 @@ Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorP
   }
   auto module = program.function->getParentOfType<ModuleOp>();
   batch = names::moduleInt(module, names::kModel, "batch");
-  sequence = names::moduleInt(module, names::kModel, "seq");
 }
 
 LogicalResult Plan::annotate() {
@@ -76,6 +76,7 @@ LogicalResult Plan::annotate() {
   for (unsigned index : llvm::seq(function.getNumResults()))
     if (failed(annotateResult(index)))
       return failure();
+  setBlocks();
   return success();
 }
 
@@ -102,30 +103,51 @@ LogicalResult Plan::annotateInput(unsigned index) {
     if (failed(checkDivides(dataAxes, *batch, 0, tensor, "import with a --batch")))
       return failure();
     sharding.dims[0] = dataAxes;
-    if (type.getRank() >= 2 && sequence && type.getDimSize(1) == *sequence && isa<IntegerType>(type.getElementType())) {
-      if (failed(checkDivides(contextAxes, *sequence, 1, tensor, "import with a --seq")))
-        return failure();
+    if (hasSequence(function, index)) {
       sharding.dims[1] = contextAxes;
       Builder builder(function.getContext());
+      if (names::argName(function, index) == names::name::kLabels)
+        function.setArgAttr(
+            index, names::kPadValue,
+            builder.getI64IntegerAttr(
+                names::moduleInt(function->getParentOfType<ModuleOp>(), names::kModel, "ignore_index").value_or(-100)));
       function.setArgAttr(index, names::kSequence, builder.getI64IntegerAttr(1));
-      if (DenseI64ArrayAttr order = storedOrder())
-        function.setArgAttr(index, names::kChunks,
-                            builder.getDictionaryAttr(
-                                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(1)),
-                                 builder.getNamedAttr("order", order),
-                                 builder.getNamedAttr("size", builder.getI64IntegerAttr(*sequence / order.size()))}));
+      if (DenseI64ArrayAttr order = storedOrder(program))
+        function.setArgAttr(
+            index, names::kChunks,
+            builder.getDictionaryAttr(
+                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(1)), builder.getNamedAttr("order", order),
+                 builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(1) / order.size()))}));
     }
   }
   function.setArgAttr(index, names::kSharding, mesh.toAttr(sharding));
   return success();
 }
 
-DenseI64ArrayAttr Plan::storedOrder() {
-  for (const Analysis::Step &step : analysis.getSteps())
-    if (auto attention = dyn_cast<AttentionOp>(step.op))
-      if (DenseI64ArrayAttr order = attention.getOrderAttr())
-        return order;
-  return {};
+void Plan::setBlocks() {
+  Builder builder(function.getContext());
+  auto blocksOf = [&](Attribute attr, RankedTensorType type) -> Attribute {
+    SmallVector<Attribute> lists;
+    for (int64_t dim : llvm::seq(type.getRank())) {
+      SmallVector<Attribute> blocks;
+      int64_t size = type.getDimSize(dim);
+      for (StringAttr name : cast<ShardingAttr>(attr).getDimAxes(dim))
+        blocks.push_back(builder.getI64IntegerAttr(size /= program.mesh.findAxis(name).getSize()));
+      lists.push_back(builder.getArrayAttr(blocks));
+    }
+    return builder.getArrayAttr(lists);
+  };
+  for (unsigned index : llvm::seq(function.getNumArguments()))
+    if (function.getArgAttr(index, names::kGlobalShape) && !function.getArgAttr(index, names::kChunks) &&
+        !function.getArgAttr(index, names::kBlocks))
+      function.setArgAttr(index, names::kBlocks,
+                          blocksOf(function.getArgAttr(index, names::kSharding), typeOf(function.getArgument(index))));
+  for (unsigned index : llvm::seq(function.getNumResults()))
+    if (function.getResultAttr(index, names::kGlobalShape) && function.getResultAttr(index, names::kSharding) &&
+        !function.getResultAttr(index, names::kBlocks))
+      function.setResultAttr(index, names::kBlocks,
+                             blocksOf(function.getResultAttr(index, names::kSharding),
+                                      cast<RankedTensorType>(function.getResultTypes()[index])));
 }
 
 TensorSharding Plan::useOf(BlockArgument weight) {
@@ -170,7 +192,17 @@ TensorSharding Plan::storedOver(const AxisList &axes, ArrayRef<int64_t> shape, T
 LogicalResult Plan::annotateWeight(unsigned index) {
   BlockArgument weight = function.getArgument(index);
   std::string tensor = describeArgument(function, index);
-  TensorSharding used = useOf(weight), stored = storedOver(storageAxes, typeOf(weight).getShape(), used);
+  // The update may run on longer, padded shards.
+  ArrayRef<int64_t> shape = typeOf(weight).getShape();
+  for (Operation *user : weight.getUsers())
+    if (isa<AdamWOp, SgdOp>(user))
+      shape = typeOf(user->getOperand(1)).getShape();
+  for (Operation *user : weight.getUsers())
+    if (auto pad = dyn_cast<PadOp>(user))
+      for (Operation *update : pad->getUsers())
+        if (isa<AdamWOp, SgdOp>(update) && update->getOperand(0) == pad.getResult())
+          shape = pad.getType().getShape();
+  TensorSharding used = useOf(weight), stored = storedOver(storageAxes, shape, used);
   if (Attribute given = function.getArgAttr(index, names::kSharding)) {
     if (failed(checkGiven(given, typeOf(weight), tensor)))
       return failure();
@@ -194,7 +226,7 @@ LogicalResult Plan::annotateState(unsigned index) {
   if (Attribute given = function.getArgAttr(index, names::kSharding))
     return checkGiven(given, type, describeArgument(function, index));
   std::optional<unsigned> weight = names::findArg(function, names::kind::kWeight, names::argName(function, index));
-  if (!weight || typeOf(function.getArgument(*weight)).getShape() != type.getShape())
+  if (!weight || typeOf(function.getArgument(*weight)).getRank() != type.getRank())
     return function.emitError() << describeArgument(function, index)
                                 << " belongs to no weight of that name and shape, so there is no plan for it; give it "
                                    "an nd.sharding";

@@ -29,8 +29,8 @@ private:
   llvm::LogicalResult annotateState(unsigned index);
   llvm::LogicalResult annotateResult(unsigned index);
   llvm::LogicalResult checkGiven(mlir::Attribute given, mlir::RankedTensorType type, const std::string &tensor);
-  /// The order in which the sequence is stored, or null.
-  mlir::DenseI64ArrayAttr storedOrder();
+  /// Where the logical shape is not the padded one: what each shard holds.
+  void setBlocks();
   /// How the tensor axes shard a weight, by the classes of its dimensions.
   TensorSharding useOf(mlir::BlockArgument weight);
   /// The same, stored in shards over the axes of FSDP too (formulas: dimension 0 when they divide it, else the largest
@@ -46,7 +46,7 @@ private:
   const ShardingOptions &options;
   MeshView mesh;
   AxisList dataAxes, contextAxes, tensorAxes, storageAxes;
-  std::optional<int64_t> batch, sequence;
+  std::optional<int64_t> batch;
 };
 
 } // namespace nd

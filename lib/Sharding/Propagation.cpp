@@ -57,10 +57,6 @@ LogicalResult Propagation::readAnnotations() {
       if (failed(sharding))
         return failure();
     }
-    if (auto update = function.getArgAttrOfType<ShardingAttr>(index, names::kUpdateSharding))
-      if (failed(mesh.fromAttr(update, typeOf(argument).getShape(), describe(argument),
-                               [&] { return function.emitError(); })))
-        return failure();
     bool isOptimizerState =
         llvm::any_of(argument.getUsers(), [](Operation *user) { return isa<AdamWOp, SgdOp>(user); }) &&
         names::argKind(function, index) != names::kind::kWeight;
@@ -219,8 +215,11 @@ LogicalResult Propagation::run() {
         auto attr = function.getArgAttrOfType<ShardingAttr>(parameter.getArgNumber(), names::kUpdateSharding);
         if (!attr)
           attr = function.getArgAttrOfType<ShardingAttr>(parameter.getArgNumber(), names::kSharding);
-        stored[operand] =
-            *mesh.fromAttr(attr, typeOf(operand).getShape(), describe(operand), [&] { return function.emitError(); });
+        FailureOr<TensorSharding> sharding =
+            mesh.fromAttr(attr, typeOf(operand).getShape(), describe(parameter), [&] { return function.emitError(); });
+        if (failed(sharding))
+          return failure();
+        stored[operand] = *sharding;
       }
     bool isStorage = isStorageOperation(step);
     FactorAxes axes = isStorage ? decideByOperands(step) : decideByClasses(step, region.contains(step.op));

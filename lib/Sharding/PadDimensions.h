@@ -1,0 +1,25 @@
+//===- PadDimensions.h - Sizes that axes divide -----------------*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LIB_SHARDING_PADDIMENSIONS_H
+#define ND_LIB_SHARDING_PADDIMENSIONS_H
+
+#include "Analysis.h"
+
+namespace nd {
+
+/// New sizes of classes of dimensions, larger than their own: the elements behind are padding.
+using PaddedSizes = llvm::DenseMap<DimensionClasses::Id, int64_t>;
+
+/// Gives every value the shape that its classes have when padded, and every argument and result that grows its logical
+/// shape as `nd.global_shape`. Attentions learn how many keys are real. Fails for a constant or an operation that
+/// cannot grow. `sequence` are the classes of the sequence.
+llvm::LogicalResult padDimensions(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
+                                  const llvm::DenseSet<DimensionClasses::Id> &sequence);
+
+} // namespace nd
+
+#endif // ND_LIB_SHARDING_PADDIMENSIONS_H

@@ -1,0 +1,31 @@
+//===- PaddingMasks.h - What padding holds, and where it must not count -*- C++ -*-===//
+//
+// Part of nd, under the MIT License. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Follows what the padding of every value holds: zeros (parameters, inputs, and what is linear in them), the number
+// that marks an ignored label, minus infinity (logits beyond the vocabulary), true, or anything. Where padding would
+// count - a product or a sum runs over it, a parameter is updated with it - and does not hold what leaves the result
+// alone, it is set to zero there.
+//
+// For a transformer nothing has to be set: heads and widths are padded with zeros from the parameters on, labels of
+// padded positions are ignored, so that every gradient of them is zero, and their keys are invisible.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ND_LIB_SHARDING_PADDINGMASKS_H
+#define ND_LIB_SHARDING_PADDINGMASKS_H
+
+#include "PadDimensions.h"
+
+namespace nd {
+
+/// Call it behind padDimensions, with the analysis from before. `inOrder`: the sequence is stored in its own order, so
+/// that its padding is at the end.
+llvm::LogicalResult maskPadding(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
+                                const llvm::DenseSet<DimensionClasses::Id> &sequence, bool inOrder);
+
+} // namespace nd
+
+#endif // ND_LIB_SHARDING_PADDINGMASKS_H
