@@ -48,8 +48,10 @@ void Analysis::findPhases(Program &program) {
 
   for (Step &step : steps) {
     if (isa<AdamWOp, SgdOp>(step.op)) {
-      if (auto parameter = dyn_cast<BlockArgument>(step.op->getOperand(0)))
+      if (BlockArgument parameter = getWeightBehind(step.op->getOperand(0), program.function)) {
         gradients[step.op->getOperand(1)] = parameter;
+        updates[parameter] = step.op;
+      }
       update.insert(step.op);
     }
   }
@@ -70,7 +72,7 @@ BlockArgument nd::getWeightBehind(Value value, func::FuncOp function) {
                  ? argument
                  : BlockArgument();
     Operation *op = value.getDefiningOp();
-    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, arith::TruncFOp, arith::ExtFOp>(op))
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp, PadOp, arith::TruncFOp, arith::ExtFOp>(op))
       return {};
     value = op->getOperand(0);
   }

@@ -34,6 +34,9 @@ public:
   /// The parameter whose gradient a value is, as the optimizer reads it; null for any other value.
   mlir::BlockArgument getParameterOfGradient(mlir::Value value) const { return gradients.lookup(value); }
 
+  /// The operation that updates a parameter, or null.
+  mlir::Operation *getUpdate(mlir::BlockArgument parameter) const { return updates.lookup(parameter); }
+
 private:
   void findPhases(Program &program);
 
@@ -41,6 +44,7 @@ private:
   DimensionClasses classes;
   llvm::DenseSet<mlir::Operation *> forward, update;
   llvm::DenseMap<mlir::Value, mlir::BlockArgument> gradients;
+  llvm::DenseMap<mlir::BlockArgument, mlir::Operation *> updates;
 };
 
 /// The parameter that a value is nothing but another form of (a transpose, a reshape, a conversion), or null.

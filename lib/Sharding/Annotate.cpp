@@ -100,11 +100,14 @@ PaddedSizes paddedSizes(const ShardingOptions &options, const Analysis &analysis
   return sizes;
 }
 
-/// Ranks that share the storage of a parameter.
-int64_t storageParts(const ShardingOptions &options) {
-  const ShardingOptions::Axis *shard = options.findAxis(AxisRole::shard),
-                              *context = options.findAxis(AxisRole::context);
-  return shard ? shard->size * (context ? context->size : 1) : 1;
+/// Sizes of the axes that share the storage of a parameter.
+SmallVector<int64_t> storageSizes(const ShardingOptions &options) {
+  SmallVector<int64_t> sizes;
+  if (options.findAxis(AxisRole::shard))
+    for (AxisRole role : {AxisRole::shard, AxisRole::context})
+      if (const ShardingOptions::Axis *axis = options.findAxis(role); axis && axis->size > 1)
+        sizes.push_back(axis->size);
+  return sizes;
 }
 
 DictionaryAttr describePlan(MLIRContext *context, const ShardingOptions &options) {
@@ -190,7 +193,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
             parts *= it->second.parts == 0 ? tensor->size : it->second.parts;
       return parts;
     };
-    if (padStorage(program, storageParts(options), options.zero == 3, cuts)) {
+    if (padStorage(program, storageSizes(options), options.zero == 3, cuts)) {
       analysis = Analysis::get(program);
       if (failed(analysis))
         return failure();

@@ -55,8 +55,8 @@ Value addRows(OpBuilder &builder, Location loc, Value real, const Layout &layout
 
 class StoragePadder {
 public:
-  StoragePadder(Program &program, int64_t parts, bool weightsToo)
-      : function(program.function), parts(parts), weightsToo(weightsToo) {}
+  StoragePadder(Program &program, ArrayRef<int64_t> axisSizes, bool weightsToo)
+      : function(program.function), axisSizes(axisSizes), weightsToo(weightsToo) {}
 
   void pad(BlockArgument weight, const Layout &layout) {
     SmallVector<Operation *> updates;
@@ -121,7 +121,9 @@ private:
     SmallVector<Attribute> first;
     if (layout.cuts > 1)
       first.push_back(builder.getI64IntegerAttr(layout.rows));
-    first.push_back(builder.getI64IntegerAttr(layout.size / parts));
+    int64_t block = layout.size;
+    for (int64_t axis : axisSizes)
+      first.push_back(builder.getI64IntegerAttr(block /= axis));
     lists.front() = builder.getArrayAttr(first);
     return builder.getArrayAttr(lists);
   }
@@ -165,14 +167,17 @@ private:
   }
 
   func::FuncOp function;
-  int64_t parts;
+  SmallVector<int64_t> axisSizes;
   bool weightsToo;
 };
 
 } // namespace
 
-bool nd::padStorage(Program &program, int64_t parts, bool weightsToo,
+bool nd::padStorage(Program &program, ArrayRef<int64_t> axisSizes, bool weightsToo,
                     llvm::function_ref<int64_t(BlockArgument, int64_t)> tensorCuts) {
+  int64_t parts = 1;
+  for (int64_t size : axisSizes)
+    parts *= size;
   if (parts == 1)
     return false;
   SmallVector<std::pair<BlockArgument, Layout>> padded;
@@ -186,7 +191,7 @@ bool nd::padStorage(Program &program, int64_t parts, bool weightsToo,
     int64_t cuts = tensorCuts(argument, 0), rows = shape[0] / cuts;
     padded.push_back({argument, {cuts, rows, static_cast<int64_t>(llvm::alignTo(rows, parts))}});
   }
-  StoragePadder padder(program, parts, weightsToo);
+  StoragePadder padder(program, axisSizes, weightsToo);
   for (auto &[argument, layout] : padded)
     padder.pad(argument, layout);
   if (!padded.empty())

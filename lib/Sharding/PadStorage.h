@@ -12,11 +12,11 @@
 
 namespace nd {
 
-/// Parameters that FSDP stores in shards, none of whose dimensions the `parts` ranks divide, get a longer dimension 0.
-/// What computes takes the real rows out of the gathered tensor; gradients get zero rows, and the update runs on padded
-/// shards. `tensorParts` of a weight is how often the tensor axes cut its dimension 0, and `tensorCuts(weight, dim)`
-/// the same of any dimension. Returns whether anything changed.
-bool padStorage(Program &program, int64_t parts, bool weightsToo,
+/// Parameters that FSDP stores in shards, none of whose dimensions the axes of these sizes divide, get a longer dimension
+/// 0. What computes takes the real rows out of the gathered tensor; gradients get zero rows, and the update runs on
+/// padded shards; `weightsToo`: weights are stored in shards, not only the optimizer's state. `tensorCuts(weight, dim)`:
+/// parts that the tensor axes make of a dimension. Returns whether anything changed.
+bool padStorage(Program &program, llvm::ArrayRef<int64_t> axisSizes, bool weightsToo,
                 llvm::function_ref<int64_t(mlir::BlockArgument, int64_t)> tensorCuts);
 
 } // namespace nd

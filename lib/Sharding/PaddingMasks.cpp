@@ -156,6 +156,10 @@ private:
         return zeroIf(result != 0 || isZero(gradient.getResultGrad(), id));
       return zeroIf(isZero(gradient.getResultGrad(), id));
     }
+    if (auto entropy = dyn_cast<SoftmaxCrossEntropyOp>(op))
+      return zeroIf(result == 0 && stateOf(entropy.getLabels(), id) == Padding::Ignored);
+    if (auto gradient = dyn_cast<SoftmaxCrossEntropyGradOp>(op))
+      return zeroIf(stateOf(gradient.getLabels(), id) == Padding::Ignored || isZero(gradient.getLossesGrad(), id));
     if (isa<AdamWOp, SgdOp>(op))
       return zeroIf(operandIsZero(0) && operandIsZero(1));
     return Padding::Any;

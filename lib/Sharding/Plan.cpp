@@ -194,14 +194,8 @@ LogicalResult Plan::annotateWeight(unsigned index) {
   std::string tensor = describeArgument(function, index);
   // The update may run on longer, padded shards.
   ArrayRef<int64_t> shape = typeOf(weight).getShape();
-  for (Operation *user : weight.getUsers())
-    if (isa<AdamWOp, SgdOp>(user))
-      shape = typeOf(user->getOperand(1)).getShape();
-  for (Operation *user : weight.getUsers())
-    if (auto pad = dyn_cast<PadOp>(user))
-      for (Operation *update : pad->getUsers())
-        if (isa<AdamWOp, SgdOp>(update) && update->getOperand(0) == pad.getResult())
-          shape = pad.getType().getShape();
+  if (Operation *update = analysis.getUpdate(weight))
+    shape = typeOf(update->getOperand(1)).getShape();
   TensorSharding used = useOf(weight), stored = storedOver(storageAxes, shape, used);
   if (Attribute given = function.getArgAttr(index, names::kSharding)) {
     if (failed(checkGiven(given, typeOf(weight), tensor)))

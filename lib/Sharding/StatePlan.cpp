@@ -23,15 +23,30 @@ int64_t elementsOf(ValueRange values) {
   return elements;
 }
 
-/// Whether carrying these partial operands on means to reduce more elements in the end than reducing them here.
-bool growsWhenCarriedOn(Operation *op, ArrayRef<unsigned> partial) {
+/// Whether what an operation computes ends, through operations on it alone, as the gradient of a parameter.
+bool becomesGradient(Operation *op) {
+  for (unsigned steps = 0; steps < 8 && op->getNumResults() == 1 && op->getResult(0).hasOneUse(); ++steps) {
+    OpOperand &use = *op->getResult(0).use_begin();
+    op = use.getOwner();
+    if (isa<AdamWOp, SgdOp>(op))
+      return use.getOperandNumber() == 1;
+  }
+  return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<AdamWOp, SgdOp>(user); });
+}
+
+/// Whether carrying these partial operands on means to reduce more elements in the end than reducing them here. What an
+/// operation `addsNothing` yields is reduced in any case.
+bool growsWhenCarriedOn(Operation *op, ArrayRef<unsigned> partial, llvm::function_ref<bool(Operation *)> addsNothing) {
+  if (addsNothing(op))
+    return false;
   int64_t reducedHere = 0;
   for (unsigned index : partial) {
     Value operand = op->getOperand(index);
     llvm::SmallPtrSet<Operation *, 4> users(operand.user_begin(), operand.user_end());
     int64_t carriedOn = 0;
     for (Operation *user : users)
-      carriedOn += elementsOf(user->getResults());
+      if (!addsNothing(user))
+        carriedOn += elementsOf(user->getResults());
     if (users.size() > 1 && carriedOn > elementsOf(operand))
       return true;
     reducedHere += elementsOf(operand);
@@ -92,6 +107,9 @@ LogicalResult StatePlan::readSteps() {
     FailureOr<FactorAxes> axes = mesh.readLists(lists, [&op] { return op.emitError(); });
     if (failed(axes))
       return failure();
+    for (auto [factor, list] : llvm::zip_equal(rule->factors, *axes))
+      if (factor.kind == FactorKind::Reduction && !list.empty())
+        sumsOverShards.insert(&op);
     steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt, {}});
   }
   return success();
@@ -100,7 +118,7 @@ LogicalResult StatePlan::readSteps() {
 bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsigned> partial) {
   bool linear = llvm::is_contained(rule.linear, SmallVector<unsigned, 2>(partial)) ||
                 (partial.size() == 1 && hasScaleFactor(op, partial.front()));
-  return linear && !growsWhenCarriedOn(op, partial);
+  return linear && !growsWhenCarriedOn(op, partial, [](Operation *) { return false; });
 }
 
 bool StatePlan::visitSumOfNumbers(Step &step) {
@@ -166,7 +184,10 @@ void StatePlan::visit(Step &step) {
   }
   for (unsigned index : transfer.mustReduce)
     reduce(op->getOperand(index));
-  if (!partial.empty() && growsWhenCarriedOn(op, partial))
+  if (!partial.empty() && growsWhenCarriedOn(op, partial, [&](Operation *user) {
+        // Gradients of parameters are reduced once a step, those of activations for every microbatch.
+        return sumsOverShards.contains(user) || (isa<DotGeneralOp>(user) && becomesGradient(user));
+      }))
     for (unsigned index : partial)
       reduce(op->getOperand(index));
 

@@ -69,6 +69,7 @@ private:
   std::vector<Step> steps;
   llvm::DenseMap<mlir::Value, TensorSharding> states, reducedStates;
   llvm::DenseSet<mlir::Value> reducedAtDefinition;
+  llvm::DenseSet<mlir::Operation *> sumsOverShards;
   bool changed = false;
 };
 

@@ -75,10 +75,12 @@ def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32
     return out
 
 
-def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder: pathlib.Path, shard: str, threads=1):
-    """Trains the imported model (an MLIR file) with nd; leaves the saved folder in `folder`/saved."""
+def nd_run(
+    model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder: pathlib.Path, shard: str, threads=1, options=()
+):
+    """Trains the imported model (an MLIR file) with nd; leaves the saved folder in `folder`/saved. `options`: of nd-opt."""
     folder.mkdir(parents=True, exist_ok=True)
-    run("nd-opt", f"--shard={shard}", *settings.options(), "--keep-gradients", model, "-o", folder / "step.mlir")
+    run("nd-opt", f"--shard={shard}", *options, *settings.options(), "--keep-gradients", model, "-o", folder / "step.mlir")
     run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
     run(
         *("nd-run", folder / "prog", "--data", tokens, "--data-dtype=uint16", "--no-shuffle", f"--threads={threads}"),

@@ -1,0 +1,150 @@
+"""Every mesh trains as one rank does: losses, norms, gradients and weights, of a tied GPT-2 and a Llama with grouped heads.
+
+One rank equals PyTorch (test_training.py). By default a subset of meshes that covers every pair of axes; ND_FULL=1 (scripts/test.sh
+--full) runs all of {1, 2, 4}^4 up to 16 ranks, the meshes with cp also without fsdp, and sizes 3, 5 and 6.
+"""
+
+import functools
+import itertools
+import math
+import os
+
+import pytest
+from nd_export import testing
+from support import run
+from training import Settings, nd_run, zero_slices
+
+BOUND = 1e-5
+MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+STEPS = 10
+
+SUBSET = [
+    *("fsdp2", "tp2", "fsdp1,cp2", "cp2", "tp4", "fsdp4", "cp4", "dp2,fsdp2", "dp2,tp2", "dp2,cp2", "fsdp2,tp2"),
+    *("fsdp2,cp2", "cp2,tp2", "dp2,fsdp2,cp2,tp2", "fsdp2,cp2,tp4", "dp3,tp3", "fsdp5,cp3", "tp5", "fsdp1,cp3,tp2", "tp6"),
+]
+
+
+def every_mesh():
+    """Names of all meshes of {1, 2, 4}^4 with up to 16 ranks, fsdp named; those with cp also without it; then other sizes."""
+    names = []
+    for dp, fsdp, cp, tp in itertools.product((1, 2, 4), repeat=4):
+        if dp * fsdp * cp * tp > 16:
+            continue
+        names.append(f"dp{dp},fsdp{fsdp},cp{cp},tp{tp}")
+        if cp > 1 and fsdp == 1:
+            names.append(f"dp{dp},cp{cp},tp{tp}")
+    return names + ["dp3", "fsdp3", "cp3", "tp3", "fsdp5", "tp5", "cp5", "tp6", "fsdp6", "dp3,tp3", "fsdp3,tp2", "fsdp2,cp3", "cp3,tp5"]
+
+
+MESHES = every_mesh() if os.environ.get("ND_FULL") else SUBSET
+
+
+def settings(optimizer, mesh):
+    """A batch that the data axes divide; a sequence that neither cp nor tp divides."""
+    sizes = {axis: int(size) for axis, size in (split(item) for item in mesh.split(","))}
+    data = sizes.get("dp", 1) * sizes.get("fsdp", 1)
+    batch = 16 if 16 % data == 0 else 4 * data
+    common = {"steps": STEPS, "batch": batch, "seq": 13}
+    return Settings(**common) if optimizer == "adamw" else Settings(optimizer="sgd", lr=0.3, **common)
+
+
+def split(item):
+    name = item.rstrip("0123456789")
+    return name, item[len(name) :]
+
+
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory):
+    """(model, batch, seq) -> imported MLIR."""
+
+    @functools.cache
+    def exported(name):
+        folder = tmp_path_factory.mktemp(name)
+        model = MODELS[name]()
+        testing.perturb(model, 0)
+        model.save_pretrained(folder / "hf")
+        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
+        return folder
+
+    @functools.cache
+    def build(name, batch, seq):
+        folder = exported(name)
+        mlir = folder / f"model-{batch}-{seq}.mlir"
+        run("nd-import", folder / "onnx" / "model.onnx", f"--batch={batch}", f"--seq={seq}", "-o", mlir)
+        return mlir
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def one_rank(imported, tokens, tmp_path_factory):
+    """(model, settings) -> the outcome on one rank."""
+
+    @functools.cache
+    def build(name, how):
+        return nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path_factory.mktemp("one"), "dp1")
+
+    return build
+
+
+def assert_equal(name, ours, reference, compare_weights):
+    """Relative differences within the bound; tensors by norm, slices that are zero in exact arithmetic by the global norm."""
+    for what in ("losses", "norms"):
+        for step, (a, b) in enumerate(zip(getattr(ours, what), getattr(reference, what), strict=True), 1):
+            assert abs(a - b) <= BOUND * abs(b), f"{what} of step {step}: {a} on the mesh, {b} on one rank"
+    kinds = ["gradients"] + (["weights"] if compare_weights else [])
+    for kind in kinds:
+        tensors, expected = getattr(ours, kind), getattr(reference, kind)
+        assert tensors.keys() == expected.keys()
+        total = math.sqrt(sum(t.double().norm().item() ** 2 for t in expected.values()))
+        for parameter, want in expected.items():
+            got, want = tensors[parameter].double().clone(), want.double().clone()
+            zero = zero_slices(parameter, name)
+            if zero is not None:
+                difference = (zero(got) - zero(want)).norm().item()
+                assert difference <= BOUND * total, f"{kind} of {parameter}: a slice that is zero differs by {difference}"
+                zero(got).zero_()
+                zero(want).zero_()
+            difference = (got - want).norm().item()
+            assert difference <= BOUND * want.norm().item(), f"{kind} of {parameter}: {difference / want.norm().item():.2e}"
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize("name", MODELS)
+def test_trains_as_one_rank(name, mesh, imported, one_rank, tokens, tmp_path):
+    for optimizer in ("adamw", "sgd"):
+        how = settings(optimizer, mesh)
+        ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path / optimizer, mesh)
+        # AdamW divides by the gradient's own size, which makes noise of zero gradients count: losses and norms judge it.
+        assert_equal(name, ours, one_rank(name, how), compare_weights=optimizer == "sgd")
+
+
+# Options beside meshes; each pair of options meets in some line.
+OPTIONS = {
+    "dp2,fsdp2": ["--zero=1"],
+    "fsdp4": ["--zero=2"],
+    "fsdp2,tp2": ["--keep-gathered", "--sequence-parallel=off"],
+    "dp2,tp4": ["--sequence-parallel=off"],
+    "cp2,tp2": ["--cp=gather"],
+    "fsdp2,cp2": ["--cp=ulysses", "--zero=2"],
+    "cp4": ["--cp=ring"],
+    "fsdp1,cp2,tp2": ["--cp=ring", "--keep-gathered", "--sequence-parallel=off"],
+}
+
+
+@pytest.mark.parametrize("mesh", OPTIONS)
+def test_options_change_nothing(mesh, imported, one_rank, tokens, tmp_path):
+    name = "gpt2" if "--cp=ulysses" in OPTIONS[mesh] else "llama"
+    how = settings("sgd", mesh)
+    ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path, mesh, options=OPTIONS[mesh])
+    assert_equal(name, ours, one_rank(name, how), compare_weights=True)
+
+
+@pytest.mark.parametrize("sequence_parallel", ["on", "off"])
+def test_clipping_counts_no_replica(sequence_parallel, imported, one_rank, tokens, tmp_path):
+    """kv heads on two ranks each, norms on all: a replica that counts moves the norm far more than this."""
+    how = Settings(steps=5, batch=16, seq=13, clip=0.01)
+    options = [f"--sequence-parallel={sequence_parallel}"]
+    ours = nd_run(imported("llama", how.batch, how.seq), tokens[0], how, tmp_path, "dp2,tp4", options=options)
+    for got, want in zip(ours.norms, one_rank("llama", how).norms, strict=True):
+        assert abs(got - want) <= 1e-6 * want
