@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Pipelines/StepPipeline.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Transforms/Passes.h"
+#include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Sharding/Pipeline.h"
 #include "nd/Training/Passes.h"
 
@@ -43,6 +45,12 @@ void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+/// Whether an axis shards the outputs of products: the parts of fused parameters then have to be parameters.
+bool shardsInsideParameters(const ShardingOptions &mesh) {
+  return llvm::any_of(mesh.axes,
+                      [](const ShardingOptions::Axis &axis) { return axis.role == AxisRole::tensor && axis.size > 1; });
+}
+
 void addTraining(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRecordStep({recordOf(options)}));
   pm.addPass(createAddLoss());
@@ -54,21 +62,32 @@ void addTraining(OpPassManager &pm, const StepOptions &options) {
   addCleanUp(pm);
 }
 
-void addSharding(OpPassManager &pm, const StepOptions &options) {
+/// The mesh, with the options of how it is used; one rank where none is given.
+ShardingOptions shardingOf(const StepOptions &options, bool isSharded) {
+  if (!isSharded)
+    return {};
   ShardingOptions sharding = llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks));
   sharding.zero = options.zero;
   sharding.keepGathered = options.keepGathered;
   sharding.sequenceParallel = options.sequenceParallel;
-  buildShardingPipeline(pm, sharding);
+  return sharding;
 }
 
 } // namespace
 
 void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
+  // Without a mesh the program is that of one rank as it is.
+  bool isSharded = !options.shard.empty() || options.ranks > 1;
+  ShardingOptions sharding = shardingOf(options, isSharded);
   addCleanUp(pm);
+  pm.addNestedPass<func::FuncOp>(createUnmergeDimensions());
+  addCleanUp(pm);
+  if (shardsInsideParameters(sharding)) {
+    pm.addNestedPass<func::FuncOp>(createSplitParameters());
+    addCleanUp(pm);
+  }
   if (!options.forwardOnly)
     addTraining(pm, options);
-  // Without a mesh the program is that of one rank as it is.
-  if (!options.shard.empty() || options.ranks > 1)
-    addSharding(pm, options);
+  if (isSharded)
+    buildShardingPipeline(pm, sharding);
 }

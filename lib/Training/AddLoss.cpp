@@ -81,16 +81,14 @@ FailureOr<StepLoss> buildCausalLoss(func::FuncOp function, Value logits) {
 
   Location loc = NameLoc::get(StringAttr::get(function.getContext(), "loss"), function.getLoc());
   OpBuilder builder(getReturn(function));
-  int64_t rows = type.getDimSize(0) * type.getDimSize(1);
-  Value flatLogits = reshape(builder, loc, logits, {rows, type.getDimSize(2)});
-  Value flatLabels = reshape(builder, loc, *labels, {rows});
-  auto rowsType = RankedTensorType::get({rows}, builder.getF32Type());
-  auto entropy = SoftmaxCrossEntropyOp::create(builder, loc, rowsType, rowsType, flatLogits, flatLabels, ignoreIndex);
+  ArrayRef<int64_t> tokens = type.getShape().drop_back();
+  auto lossType = RankedTensorType::get(tokens, builder.getF32Type());
+  auto entropy = SoftmaxCrossEntropyOp::create(builder, loc, lossType, lossType, logits, *labels, ignoreIndex);
   Value sum = reduceSumAll(builder, loc, entropy.getLosses());
-  Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, flatLabels,
-                                      intSplatLike(builder, loc, flatLabels, ignoreIndex));
+  Value valid = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, *labels,
+                                      intSplatLike(builder, loc, *labels, ignoreIndex));
   // Four bytes cross the links, and count two billion tokens.
-  Value ones = arith::ExtUIOp::create(builder, loc, RankedTensorType::get({rows}, builder.getI32Type()), valid);
+  Value ones = arith::ExtUIOp::create(builder, loc, RankedTensorType::get(tokens, builder.getI32Type()), valid);
   return StepLoss{sum, reduceSumAll(builder, loc, ones)};
 }
 

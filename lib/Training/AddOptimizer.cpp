@@ -64,9 +64,12 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
   }
 
   /// Weights with two or more dimensions in the user's model decay, unless options say otherwise; any name of a tied
-  /// weight counts.
+  /// weight counts, and that of the parameter that it is a part of.
   bool decays(func::FuncOp function, unsigned index) {
     SmallVector<StringRef> all = {names::argName(function, index)};
+    if (auto part = function.getArgAttrOfType<DictionaryAttr>(index, names::kPart))
+      if (auto whole = part.getAs<StringAttr>("name"))
+        all.push_back(whole.getValue());
     if (auto aliases = function.getArgAttrOfType<ArrayAttr>(index, names::kAliases))
       for (auto alias : aliases.getAsRange<StringAttr>())
         all.push_back(alias.getValue());
@@ -143,16 +146,19 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> attributes;
     SmallVector<Location> locations;
-    auto add = [&](Type type, StringRef kind, StringRef name, Location loc) {
+    auto add = [&](Type type, StringRef kind, StringRef name, Location loc, Attribute part = {}) {
       types.push_back(type);
-      attributes.push_back(
-          builder.getDictionaryAttr({builder.getNamedAttr(names::kKind, builder.getStringAttr(kind)),
-                                     builder.getNamedAttr(names::kName, builder.getStringAttr(name))}));
+      SmallVector<NamedAttribute> entries = {builder.getNamedAttr(names::kKind, builder.getStringAttr(kind)),
+                                             builder.getNamedAttr(names::kName, builder.getStringAttr(name))};
+      if (part)
+        entries.push_back(builder.getNamedAttr(names::kPart, part));
+      attributes.push_back(builder.getDictionaryAttr(entries));
       locations.push_back(loc);
     };
     for (const Parameter &parameter : parameters)
       for (StringRef kind : parameter.stateKinds)
-        add(parameter.weight.getType(), kind, parameter.name, parameter.weight.getLoc());
+        add(parameter.weight.getType(), kind, parameter.name, parameter.weight.getLoc(),
+            function.getArgAttr(parameter.index, names::kPart));
     auto type = RankedTensorType::get({}, builder.getF32Type());
     SmallVector<StringRef> scalarNames = {names::name::kLr};
     if (optimizer == "adamw")
@@ -235,6 +241,10 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
       for (const Parameter &parameter : *parameters)
         results.push_back({parameter.gradient, names::kind::kGradient, parameter.name});
     setResults(function, results);
+    if (keepGradients)
+      for (auto [number, parameter] : llvm::enumerate(*parameters))
+        if (Attribute part = function.getArgAttr(parameter.index, names::kPart))
+          function.setResultAttr(results.size() - parameters->size() + number, names::kPart, part);
     function.setName(names::kStepFunction);
     return success();
   }

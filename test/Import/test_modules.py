@@ -109,23 +109,36 @@ CASES = {
 }
 
 
+def check(name, opset, folder, batch, *options):
+    """The module computes PyTorch's values; returns the imported model and what nd-opt made of it."""
+    torch.manual_seed(0)
+    module, x, i = CASES[name]().eval(), torch.randn(batch, 5, 8), torch.randint(0, 8, (batch, 5))
+    program = torch.onnx.export(module, (x, i), dynamo=True, verbose=False, opset_version=opset, optimize=opset == 18)
+    program.save(str(folder / "model.onnx"))
+    used = {value.name for value in program.model.graph.inputs}
+    run("nd-import", folder / "model.onnx", "-o", folder / "model.mlir")
+    text = (folder / "model.mlir").read_text()
+    run("nd-opt", "--forward-only", *options, folder / "model.mlir", "-o", folder / "step.mlir")
+    run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
+    given = {key: value for key, value in {"x": x, "i": i}.items() if key in used} | arguments(text, folder)
+    save_file(given, folder / "in.safetensors")
+    run("nd-run", folder / "prog", "--call", folder / "in.safetensors", "-o", folder / "out.safetensors")
+    (result,) = (v for k, v in load_file(folder / "out.safetensors").items() if k not in given)
+    with torch.no_grad():
+        assert relative(result, module(x, i)) < 1e-5
+    return text, (folder / "step.mlir").read_text()
+
+
 @pytest.mark.parametrize("opset", [18, 23])
 @pytest.mark.parametrize("name", CASES)
 def test_module(name, opset, tmp_path):
-    torch.manual_seed(0)
-    module, x, i = CASES[name]().eval(), torch.randn(3, 5, 8), torch.randint(0, 8, (3, 5))
-    program = torch.onnx.export(module, (x, i), dynamo=True, verbose=False, opset_version=opset, optimize=opset == 18)
-    program.save(str(tmp_path / "model.onnx"))
-    used = {value.name for value in program.model.graph.inputs}
-    run("nd-import", tmp_path / "model.onnx", "-o", tmp_path / "model.mlir")
-    text = (tmp_path / "model.mlir").read_text()
+    text, _ = check(name, opset, tmp_path, 3)
     if name == "losses":
         assert text.count("nd.softmax_cross_entropy") == 4
-    run("nd-opt", "--forward-only", tmp_path / "model.mlir", "-o", tmp_path / "step.mlir")
-    run("nd-compile", tmp_path / "step.mlir", "--target=host", "-o", tmp_path / "prog")
-    given = {key: value for key, value in {"x": x, "i": i}.items() if key in used} | arguments(text, tmp_path)
-    save_file(given, tmp_path / "in.safetensors")
-    run("nd-run", tmp_path / "prog", "--call", tmp_path / "in.safetensors", "-o", tmp_path / "out.safetensors")
-    (result,) = (v for k, v in load_file(tmp_path / "out.safetensors").items() if k not in given)
-    with torch.no_grad():
-        assert relative(result, module(x, i)) < 1e-5
+
+
+@pytest.mark.parametrize("opset", [18, 23])
+def test_encoder_on_two_ranks(opset, tmp_path):
+    """nn.TransformerEncoderLayer works on [S, B, E] inside, and merges its dimensions with each other and with the heads."""
+    _, step = check("encoder", opset, tmp_path, 4, "--shard=dp2")
+    assert "nd.all_gather" not in step

@@ -34,4 +34,52 @@ def Decompose : Pass<"nd-decompose"> {
   let dependentDialects = ["::nd::NDDialect"];
 }
 
+def UnmergeDimensions : Pass<"nd-unmerge-dimensions", "::mlir::func::FuncOp"> {
+  let summary = "keep batch and sequence as dimensions of their own";
+  let description = [{
+    Exporters merge the dimensions of tokens before a product ([B, S, H] becomes [B*S, H], in [S, B, H] order too) and split them again behind
+    it. A merged dimension can be sharded along its major part only, so every reshape that merges a dimension of tokens (batch, sequence) with others is
+    moved behind the operations that read it, until it meets a reshape that splits again or an operation that needs the merged dimension; there
+    it stays. Dimensions of tokens are those of `input` arguments (of floats: all but the last), followed through the sharding rules.
+    Features that merge (heads and their width) are left alone.
+
+    Expects a forward function. Afterwards values are the same; an operation reads a merged dimension of tokens only where it needs it.
+
+    ```mlir
+    %0 = nd.reshape %x : tensor<2x8x32xf32> -> tensor<16x32xf32>
+    %1 = nd.dot_general %0, %w contract = [1] x [0] : tensor<16x32xf32>, tensor<32x48xf32> -> tensor<16x48xf32>
+    // becomes
+    %0 = nd.dot_general %x, %w contract = [2] x [0] : tensor<2x8x32xf32>, tensor<32x48xf32> -> tensor<2x8x48xf32>
+    %1 = nd.reshape %0 : tensor<2x8x48xf32> -> tensor<16x48xf32>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
+def SplitParameters : Pass<"nd-split-parameters", "::mlir::func::FuncOp"> {
+  let summary = "make one argument of each part of a fused parameter";
+  let description = [{
+    A weight whose product is cut by slices into contiguous parts that cover it (query, key and value; gate and up), directly or behind reshapes,
+    transposes and elementwise operations, becomes one argument for each part, and so do the biases added on the way. Tensor parallelism then shards inside
+    each part. The parts of `w` are named `w#0`, `w#1`, ... and carry `nd.part = {name = "w", dim, offset, size}`: elements [offset, offset + own size) of
+    dimension `dim`, which is `size` in the file. Loading and saving cut and join them.
+
+    A weight with other readers, or one whose heads interleave the parts, stays as it is. Expects a forward function, after
+    `nd-unmerge-dimensions`.
+
+    ```mlir
+    func.func @forward(%w: tensor<32x96xf32> {nd.kind = "weight", nd.name = "w"}, ...)
+      %0 = nd.dot_general %x, %w contract = [2] x [0] : tensor<2x8x32xf32>, tensor<32x96xf32> -> tensor<2x8x96xf32>
+      %1 = nd.slice %0 starts = [0, 0, 0] strides = [1, 1, 1] : tensor<2x8x96xf32> -> tensor<2x8x64xf32>
+      %2 = nd.slice %0 starts = [0, 0, 64] strides = [1, 1, 1] : tensor<2x8x96xf32> -> tensor<2x8x32xf32>
+    // becomes
+    func.func @forward(%w0: tensor<32x64xf32> {nd.name = "w#0", nd.part = {name = "w", dim = 1, offset = 0, size = 96}, ...},
+                       %w1: tensor<32x32xf32> {nd.name = "w#1", nd.part = {name = "w", dim = 1, offset = 64, size = 96}, ...}, ...)
+      %1 = nd.dot_general %x, %w0 contract = [2] x [0] : tensor<2x8x32xf32>, tensor<32x64xf32> -> tensor<2x8x64xf32>
+      %2 = nd.dot_general %x, %w1 contract = [2] x [0] : tensor<2x8x32xf32>, tensor<32x32xf32> -> tensor<2x8x32xf32>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 #endif // ND_DIALECT_ND_TRANSFORMS_PASSES_TD
