@@ -7,8 +7,9 @@
 #include "nd/Launch/Call.h"
 #include "nd/Launch/Job.h"
 #include "nd/Launch/Safetensors.h"
+#include "nd/Launch/StoreFile.h"
 #include "nd/Runtime/Core/Dtype.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace llvm;
@@ -22,46 +23,49 @@ constexpr const char *bareResults[] = {"output", "metric", "weight"};
 bool isArgument(StringRef kind) { return kind != "output" && kind != "metric" && kind != "gradient"; }
 bool isResult(StringRef kind) { return kind != "input" && kind != "scalar"; }
 
-int32_t findTensor(const Manifest &manifest, StringRef kind, StringRef name) {
+/// The tensor of that kind and name in the model: one of the program, or its parts.
+std::vector<int32_t> findTensors(const Manifest &manifest, StringRef kind, StringRef name) {
+  std::vector<int32_t> found;
   for (size_t i = 0; i < manifest.tensors.size(); ++i)
-    if (manifest.tensors[i].kind == kind && manifest.tensors[i].name == name)
-      return static_cast<int32_t>(i);
-  return -1;
+    if (manifest.tensors[i].kind == kind && manifest.tensors[i].modelName() == name)
+      found.push_back(static_cast<int32_t>(i));
+  return found;
 }
 
-/// The argument that a name of the input file means, or -1.
-int32_t findArgument(const Manifest &manifest, StringRef name) {
+/// The argument that a name of the input file means; nothing when there is none.
+std::vector<int32_t> findArgument(const Manifest &manifest, StringRef name) {
   auto [kind, rest] = name.split(':');
+  std::vector<int32_t> found;
   if (!rest.empty() && isArgument(kind))
-    if (int32_t found = findTensor(manifest, kind, rest); found >= 0)
-      return found;
+    found = findTensors(manifest, kind, rest);
   for (const char *bare : bareArguments)
-    if (int32_t found = findTensor(manifest, bare, name); found >= 0)
-      return found;
-  return -1;
+    if (found.empty())
+      found = findTensors(manifest, bare, name);
+  return found;
 }
 
 Expected<std::vector<FileSlice>> matchArguments(const Manifest &manifest, const SafetensorsFile &file) {
   std::vector<FileSlice> slices;
   for (const auto &entry : file.tensors) {
-    int32_t index = findArgument(manifest, entry.first());
-    if (index < 0) {
+    std::vector<int32_t> indices = findArgument(manifest, entry.first());
+    if (indices.empty()) {
       std::string known;
       for (const TensorInfo &tensor : manifest.tensors)
-        if (isArgument(tensor.kind))
-          known += (known.empty() ? "" : ", ") + tensor.kind + ":" + tensor.name;
+        if (isArgument(tensor.kind) && tensor.part.offset == 0)
+          known += (known.empty() ? "" : ", ") + tensor.kind + ":" + tensor.modelName();
       return makeError(file.path + ": the program has no argument '" + entry.first() + "'; it has " + known);
     }
-    const TensorInfo &tensor = manifest.tensors[index];
+    const TensorInfo &tensor = manifest.tensors[indices.front()];
     const StoredTensor &stored = entry.second;
-    if (stored.shape != tensor.globalShape)
+    if (stored.shape != tensor.modelShape())
       return makeError(file.path + ": '" + entry.first() + "' has shape " + shapeText(stored.shape) +
-                       "; the program's " + tensor.describe() + " has " + shapeText(tensor.globalShape));
+                       "; the program's " + tensor.describe() + " has " + shapeText(tensor.modelShape()));
     bool floats = stored.dtype <= ND_F64 && tensor.dtype <= ND_F64;
     if (stored.dtype != tensor.dtype && !floats)
       return makeError(file.path + ": '" + entry.first() + "' is " + nd::rt::dtypeName(stored.dtype) +
                        "; the program's " + tensor.describe() + " is " + nd::rt::dtypeName(tensor.dtype));
-    slices.push_back({index, stored.dtype, stored.offset, file.path});
+    for (int32_t index : indices)
+      slices.push_back({index, stored.dtype, stored.offset, file.path, manifest.tensors[index].part});
   }
   return slices;
 }
@@ -70,14 +74,15 @@ Expected<std::vector<FileSlice>> matchArguments(const Manifest &manifest, const 
 
 std::vector<std::string> nd::launch::resultNames(const Manifest &manifest) {
   std::vector<std::string> names(manifest.tensors.size());
-  StringSet<> taken;
+  StringMap<StringRef> taken; // by which kind
   for (const char *bare : bareResults)
     for (size_t i = 0; i < names.size(); ++i)
-      if (manifest.tensors[i].kind == bare && taken.insert(manifest.tensors[i].name).second)
-        names[i] = manifest.tensors[i].name;
+      if (const TensorInfo &tensor = manifest.tensors[i];
+          tensor.kind == bare && taken.try_emplace(tensor.modelName(), bare).first->second == bare)
+        names[i] = tensor.modelName();
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i].empty() && isResult(manifest.tensors[i].kind))
-      names[i] = manifest.tensors[i].kind + ":" + manifest.tensors[i].name;
+      names[i] = manifest.tensors[i].kind + ":" + manifest.tensors[i].modelName();
   return names;
 }
 
@@ -102,23 +107,19 @@ Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringR
     return error;
 
   std::vector<std::string> names = resultNames(manifest);
-  std::vector<TensorToStore> tensors;
+  std::vector<NamedTensor> tensors;
   for (size_t i = 0; i < names.size(); ++i)
     if (!names[i].empty())
-      tensors.push_back({names[i], manifest.tensors[i].dtype, manifest.tensors[i].globalShape});
+      tensors.push_back({static_cast<int32_t>(i), manifest.tensors[i].dtype, names[i]});
   std::string temporary = (output + ".writing").str();
   auto writeResults = [&]() -> Error {
-    if (Error error = createSafetensors(temporary, tensors))
-      return error;
-    std::vector<FileSlice> slices;
-    for (const TensorToStore &tensor : tensors) {
-      auto index = static_cast<int32_t>(llvm::find(names, tensor.name) - names.begin());
-      slices.push_back({index, tensor.dtype, tensor.offset, temporary});
-    }
-    if (Error error = (*job)->save(slices))
+    Expected<std::vector<FileSlice>> slices = createStoreFile(manifest, temporary, tensors);
+    if (!slices)
+      return slices.takeError();
+    if (Error error = (*job)->save(*slices))
       return error;
     if (manifest.ranks > 1)
-      if (Error error = (*job)->verify(slices))
+      if (Error error = (*job)->verify(*slices))
         return error;
     if (Error error = (*job)->finish())
       return error;

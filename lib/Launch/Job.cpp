@@ -266,6 +266,14 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
     if (tensors != static_cast<int32_t>(manifest.tensors.size()))
       return makeError("the executable of rank " + Twine(process.rank) + " has " + Twine(tensors) +
                        " tensors and the manifest " + Twine(manifest.tensors.size()) + "; recompile the program");
+    if (in.get<uint64_t>() != manifest.meshFingerprint())
+      return makeError("the mesh of the manifest is not that of the executable of rank " + Twine(process.rank) +
+                       ": the file was edited, or belongs to another program; recompile the program");
+    for (const TensorInfo &tensor : manifest.tensors)
+      if (in.get<uint64_t>() != tensor.fingerprint)
+        return makeError("the manifest says of " + tensor.describe() + " what the executable of rank " +
+                         Twine(process.rank) +
+                         " does not: the file was edited, or belongs to another program; recompile the program");
   } else if (type == MessageType::Ready) {
     ReadyReport report;
     report.arenaBytes = in.get<int64_t>();

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Launch/Manifest.h"
+#include "ManifestTensors.h"
+#include "nd/Runtime/Core/Fingerprint.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -13,11 +15,19 @@
 using namespace llvm;
 using namespace nd::launch;
 
-int64_t TensorInfo::numElements() const {
-  int64_t count = 1;
-  for (int64_t size : globalShape)
-    count *= size;
-  return count;
+uint64_t Manifest::meshFingerprint() const {
+  SmallVector<int32_t> sizes(axisSizes.begin(), axisSizes.end());
+  SmallVector<const char *> names;
+  for (const std::string &axis : axes)
+    names.push_back(axis.c_str());
+  return rt::meshFingerprint(static_cast<int32_t>(sizes.size()), sizes.data(), names.data());
+}
+
+SmallVector<int64_t, 4> TensorInfo::modelShape() const {
+  SmallVector<int64_t, 4> shape = globalShape;
+  if (part.size)
+    shape[part.dim] = part.size;
+  return shape;
 }
 
 std::string Manifest::groupName(uint32_t mask) const {
@@ -99,44 +109,12 @@ private:
   Error report(json::Path::Root &root) {
     return makeError(path + ": " + toString(root.getError()) + "; recompile the program with nd-compile");
   }
-  Error readTensor(const json::Value &value, size_t index, TensorInfo &tensor);
   Error checkRanks(const Manifest &manifest);
 
   std::string path;
 };
 
 } // namespace
-
-Error Reader::readTensor(const json::Value &value, size_t index, TensorInfo &tensor) {
-  json::Path::Root root("tensors[" + std::to_string(index) + "]");
-  json::ObjectMapper mapper(value, root);
-  std::string dtype;
-  std::vector<int64_t> shape;
-  std::optional<int64_t> bound;
-  if (!mapper || !mapper.map("kind", tensor.kind) || !mapper.map("name", tensor.name) || !mapper.map("dtype", dtype) ||
-      !mapper.map("global_shape", shape) || !mapper.mapOptional("bound", bound))
-    return report(root);
-  Expected<int32_t> parsed = parseDtype(dtype);
-  if (!parsed)
-    return makeError(path + ": " + tensor.describe() + ": " + toString(parsed.takeError()));
-  tensor.dtype = *parsed;
-  for (int64_t size : shape)
-    if (size < 0)
-      return makeError(path + ": " + tensor.describe() + " has a negative size");
-  tensor.globalShape.assign(shape.begin(), shape.end());
-  tensor.bound = bound.value_or(0);
-  const json::Object *storage = value.getAsObject()->getObject("storage");
-  if (!storage)
-    return Error::success();
-  tensor.storage.emplace();
-  tensor.storage->file = storage->getString("file").value_or("").str();
-  tensor.storage->key = storage->getString("key").value_or("").str();
-  tensor.storage->offset = storage->getInteger("offset").value_or(0);
-  tensor.storage->length = storage->getInteger("length").value_or(0);
-  if (tensor.storage->file.empty())
-    return makeError(path + ": the storage of " + tensor.describe() + " names no file");
-  return Error::success();
-}
 
 Error Reader::checkRanks(const Manifest &manifest) {
   int64_t product = 1;
@@ -186,7 +164,7 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
     manifest.programs.push_back(std::string(full));
   }
   for (const auto &[index, entry] : enumerate(*tensors))
-    if (Error error = readTensor(entry, index, manifest.tensors.emplace_back()))
+    if (Error error = readTensor(path, manifest, entry, index))
       return error;
   if (const json::Array *collectives = fields.getArray("collectives"))
     for (const json::Value &entry : *collectives)
@@ -200,6 +178,8 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
     manifest.arenaBytes = memory->getInteger("arena_bytes").value_or(0);
   if (json::Object *step = fields.getObject("step"))
     manifest.step = std::move(*step);
+  if (Error error = checkParts(path, manifest))
+    return error;
   return checkRanks(manifest);
 }
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nd/Launch/StoreFile.h"
 #include "nd/Launch/Weights.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
@@ -117,17 +118,13 @@ Error SaveFolder::replaceTarget() {
 Error SaveFolder::write(Job &job) {
   SmallString<256> path(temporary);
   sys::path::append(path, "model.safetensors");
-  std::vector<TensorToStore> tensors;
+  std::vector<NamedTensor> tensors;
   for (auto [index, dtype] : dtypes)
-    tensors.push_back({manifest.tensors[index].name, dtype, manifest.tensors[index].globalShape});
-  if (Error error = createSafetensors(path, tensors))
-    return error;
-  std::vector<FileSlice> slices;
-  for (const TensorToStore &tensor : tensors)
-    for (auto [index, dtype] : dtypes)
-      if (manifest.tensors[index].name == tensor.name)
-        slices.push_back({index, dtype, tensor.offset, std::string(path)});
-  if (Error error = job.save(slices))
+    tensors.push_back({index, dtype, manifest.tensors[index].modelName()});
+  Expected<std::vector<FileSlice>> slices = createStoreFile(manifest, path, tensors);
+  if (!slices)
+    return slices.takeError();
+  if (Error error = job.save(*slices))
     return error;
   if (Error error = copyFiles())
     return error;

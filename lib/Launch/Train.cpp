@@ -7,6 +7,7 @@
 #include "nd/Launch/Train.h"
 #include "JobProcess.h"
 #include "nd/Launch/Metrics.h"
+#include "nd/Launch/StoreFile.h"
 #include "nd/Launch/TokenData.h"
 #include "nd/Launch/Weights.h"
 #include "llvm/Support/FileSystem.h"
@@ -128,18 +129,11 @@ Error Training::dumpGradients() {
     return makeError("cannot create " + options.dumpGradients + ": " + code.message());
   SmallString<256> path(options.dumpGradients);
   sys::path::append(path, "gradients.safetensors");
-  std::vector<TensorToStore> tensors;
+  std::vector<NamedTensor> tensors;
   for (int32_t index : gradients)
-    tensors.push_back(
-        {manifest.tensors[index].name, manifest.tensors[index].dtype, manifest.tensors[index].globalShape});
-  if (Error error = createSafetensors(path, tensors))
-    return error;
-  std::vector<FileSlice> slices;
-  for (const TensorToStore &tensor : tensors)
-    for (int32_t index : gradients)
-      if (manifest.tensors[index].name == tensor.name)
-        slices.push_back({index, tensor.dtype, tensor.offset, std::string(path)});
-  return job->save(slices);
+    tensors.push_back({index, manifest.tensors[index].dtype, manifest.tensors[index].modelName()});
+  Expected<std::vector<FileSlice>> slices = createStoreFile(manifest, path, tensors);
+  return slices ? job->save(*slices) : slices.takeError();
 }
 
 Error Training::run() {

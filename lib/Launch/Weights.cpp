@@ -80,14 +80,16 @@ Expected<FileSlice> WeightsFolder::find(const TensorInfo &tensor, int32_t tensor
     if (std::error_code code = sys::fs::file_size(file, size))
       return makeError("cannot read " + tensor.describe() + " from " + file + ": " + code.message() +
                        "; give --weights DIR");
-    int64_t bytes = tensor.numElements() * nd::rt::dtypeBytes(tensor.dtype);
+    int64_t bytes = nd::rt::dtypeBytes(tensor.dtype);
+    for (int64_t extent : tensor.modelShape())
+      bytes *= extent;
     if (storage.length != bytes || storage.offset < 0 || storage.offset > static_cast<int64_t>(size) - bytes)
       return makeError(tensor.describe() + " needs " + Twine(bytes) + " bytes; " + Twine(storage.length) + " at " +
                        Twine(storage.offset) + " of " + file + " are not that");
-    return FileSlice{tensorIndex, tensor.dtype, storage.offset, file};
+    return FileSlice{tensorIndex, tensor.dtype, storage.offset, file, tensor.part};
   }
   // The file that the export named, then whatever the folder's index says; saved folders use the model's own names.
-  for (StringRef key : {StringRef(storage.key), StringRef(tensor.name)}) {
+  for (StringRef key : {StringRef(storage.key), StringRef(tensor.modelName())}) {
     std::vector<std::string> candidates;
     if (sys::fs::exists(fullPath(storage.file)))
       candidates.push_back(storage.file);
@@ -103,13 +105,14 @@ Expected<FileSlice> WeightsFolder::find(const TensorInfo &tensor, int32_t tensor
       auto stored = (*file)->tensors.find(key);
       if (stored == (*file)->tensors.end())
         continue;
-      if (stored->second.shape != tensor.globalShape)
+      if (stored->second.shape != tensor.modelShape())
         return makeError((*file)->path + ": '" + key + "' has shape " + shapeText(stored->second.shape) +
-                         "; the model's has " + shapeText(tensor.globalShape) + ": these are weights of another model");
+                         "; the model's has " + shapeText(tensor.modelShape()) +
+                         ": these are weights of another model");
       if (stored->second.dtype > ND_F64)
         return makeError((*file)->path + ": '" + key + "' holds integers (" + nd::rt::dtypeName(stored->second.dtype) +
                          "); quantized weights cannot be trained");
-      return FileSlice{tensorIndex, stored->second.dtype, stored->second.offset, (*file)->path};
+      return FileSlice{tensorIndex, stored->second.dtype, stored->second.offset, (*file)->path, tensor.part};
     }
   }
   return makeError("the weights folder " + path + " has no '" + storage.key + "' for " + tensor.describe() +

@@ -34,12 +34,14 @@ struct TensorInfo {
   std::string kind, name;
   int32_t dtype = ND_F32;
   llvm::SmallVector<int64_t, 4> globalShape;
-  int64_t bound = 0;
+  uint64_t fingerprint = 0; ///< of everything that the executable's table says of it too
   std::optional<Storage> storage;
   PartOf part;
 
   std::string describe() const { return kind + " '" + name + "'"; }
-  int64_t numElements() const;
+  /// The name and shape of the tensor in the user's model, which this one may be a part of.
+  const std::string &modelName() const { return part.size ? part.name : name; }
+  llvm::SmallVector<int64_t, 4> modelShape() const;
 };
 
 struct CollectiveInfo {
@@ -63,6 +65,8 @@ struct Manifest {
 
   /// The group of ranks that differ in the axes of the mask, as metrics name it: axes of size above 1 joined by `+`.
   std::string groupName(uint32_t mask) const;
+  /// That of the mesh; the executables have the same.
+  uint64_t meshFingerprint() const;
 };
 
 /// Reads and checks the manifest of a program folder.

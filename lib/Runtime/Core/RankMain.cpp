@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nd/Runtime/Core/Fingerprint.h"
 #include "nd/Runtime/Core/Protocol.h"
 #include "nd/Runtime/Core/Rank.h"
 #include "nd/Runtime/Core/TokenFile.h"
@@ -154,6 +155,9 @@ bool Session::run(MessageReader &in) {
 
 int Session::serve() {
   out.add(protocolVersion).add(program.abi_version).add(program.num_tensors);
+  out.add(meshFingerprint(program.num_axes, program.axis_sizes, program.axis_names));
+  for (int32_t i = 0; i < program.num_tensors; ++i)
+    out.add(fingerprint(program.tensors[i]));
   if (!say(MessageType::Hello))
     return 1;
   MessageType type;

@@ -122,11 +122,22 @@ void printManifest() {
   printf("],\n \"tensors\": [");
   for (int i = 0; i < NumTensors; ++i) {
     const nd_tensor_desc &desc = tensors[i];
-    printf("%s\n  {\"kind\": \"%s\", \"name\": \"%s\", \"dtype\": \"%s\", \"global_shape\": [", i ? "," : "", desc.kind,
-           desc.name, types[desc.dtype]);
-    for (int dim = 0; dim < desc.rank; ++dim)
-      printf("%s%ld", dim ? ", " : "", desc.global_shape[dim]);
-    printf("]%s", desc.bound ? ", \"bound\": 50" : "");
+    printf("%s\n  {\"kind\": \"%s\", \"name\": \"%s\", \"dtype\": \"%s\", \"offset\": %ld, ", i ? "," : "", desc.kind,
+           desc.name, types[desc.dtype], desc.offset);
+    auto printList = [&](const char *key, auto print) {
+      printf("\"%s\": [", key);
+      for (int dim = 0; dim < desc.rank; ++dim) {
+        printf("%s", dim ? ", " : "");
+        print(dim);
+      }
+      printf("]");
+    };
+    printList("shape", [&](int dim) { printf("%ld", desc.shape[dim]); });
+    printf(", ");
+    printList("global_shape", [&](int dim) { printf("%ld", desc.global_shape[dim]); });
+    printf(", ");
+    printList("dim_axes", [&](int dim) { printf(desc.dim_axes[dim][0] < 0 ? "[]" : "[\"dp\"]"); });
+    printf("%s", desc.bound ? ", \"bound\": 50" : "");
     if (!strcmp(desc.kind, "weight"))
       printf(", \"storage\": {\"file\": \"model.safetensors\", \"key\": \"%s\"}", desc.name);
     printf("}");

@@ -25,7 +25,7 @@ inline constexpr uint32_t protocolVersion = 2;
 inline constexpr const char *launchFdVariable = "ND_LAUNCH_FD";
 
 enum class MessageType : uint32_t {
-  Hello,     ///< rank: protocol version, ABI version, number of tensors
+  Hello,     ///< rank: protocol version, ABI version, number of tensors; fingerprints of the mesh and of each tensor
   Configure, ///< launcher: rank, ranks, threads, total steps; then the token file, see Session::configure
   Ready,     ///< rank: arena bytes, milliseconds of first touch, CPU level
   Load,      ///< launcher: file slices to read
