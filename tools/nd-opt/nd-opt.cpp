@@ -24,10 +24,39 @@
 
 using namespace mlir;
 
+static StringRef severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}
+
+/// MLIR prints `<unknown>:0` for a location that names a model's file or a module but no line: prints the name instead.
+static void printNamedLocations(MLIRContext &context) {
+  context.getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
+    auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
+    if (!name || name.getChildLoc()->findInstanceOf<FileLineColLoc>())
+      return failure();
+    llvm::errs() << name.getName().getValue() << ": " << severityName(diagnostic.getSeverity()) << ": " << diagnostic
+                 << "\n";
+    for (Diagnostic &note : diagnostic.getNotes())
+      llvm::errs() << name.getName().getValue() << ": " << severityName(note.getSeverity()) << ": " << note << "\n";
+    return success();
+  });
+}
+
 /// Passes named on the command line run after the step's pipeline.
 static void addStepPipeline(MlirOptMainConfig &config, const nd::StepOptions &options) {
   MlirOptMainConfig named = config;
   config.setPassPipelineSetupFn([named, options](PassManager &pm) {
+    printNamedLocations(*pm.getContext());
     nd::buildStepPipeline(pm, options);
     return named.setupPassPipeline(pm);
   });

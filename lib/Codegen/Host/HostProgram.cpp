@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostProgram.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -53,8 +54,61 @@ LogicalResult HostProgram::readTensors() {
           if (!mesh || !mesh.findAxis(name))
             return tensor.emitOpError("is sharded over axis ") << name << ", which no nd.mesh of the module has";
       }
+    for (int64_t dim = 0; dim < type.getRank(); ++dim)
+      if (failed(checkStorage(tensor, dim)))
+        return failure();
     tensors.push_back(tensor);
   }
+  return success();
+}
+
+/// All ranks together hold every element of a dimension.
+LogicalResult HostProgram::checkStorage(rt::TensorOp tensor, int64_t dim) {
+  int64_t local = tensor.getBuffer().getType().getDimSize(dim);
+  int64_t global = tensor.getGlobalShape() ? (*tensor.getGlobalShape())[dim] : local;
+  SmallVector<int64_t> sizes, blocks;
+  if (std::optional<ArrayAttr> axes = tensor.getDimAxes())
+    for (auto name : cast<ArrayAttr>((*axes)[dim]).getAsRange<StringAttr>())
+      sizes.push_back(mesh.findAxis(name).getSize());
+  if (std::optional<ArrayAttr> all = tensor.getDimBlocks())
+    for (auto block : cast<ArrayAttr>((*all)[dim]).getAsRange<IntegerAttr>())
+      blocks.push_back(block.getInt());
+  int64_t shards = llvm::product_of(sizes);
+
+  if (tensor.getUnits() && static_cast<int64_t>(*tensor.getUnitsDim()) == dim) {
+    ArrayRef<int64_t> units = *tensor.getUnits();
+    int64_t size = *tensor.getUnitSize(), count = (global + size - 1) / size;
+    llvm::SmallBitVector held(count);
+    for (int64_t unit : units) {
+      if (unit < -1)
+        return tensor.emitOpError("has a negative unit: ") << unit;
+      if (unit >= 0 && unit < count)
+        held.set(unit);
+    }
+    if (static_cast<int64_t>(units.size()) * size != local * shards)
+      return tensor.emitOpError("stores dimension ") << dim << " as " << units.size() << " units of " << size
+                                                     << ", but " << shards << " shards of " << local << " are not that";
+    if (!held.all())
+      return tensor.emitOpError("stores logical unit ")
+             << held.find_first_unset() << " of dimension " << dim << " nowhere";
+    return success();
+  }
+  if (blocks.empty()) {
+    if (local * shards < global)
+      return tensor.emitOpError("has ") << global << " elements in dimension " << dim << ", but " << shards
+                                        << " shards of " << local << " hold fewer";
+    return success();
+  }
+  int64_t enclosing = global;
+  for (auto [size, block] : llvm::zip_equal(sizes, blocks)) {
+    if (block * size < enclosing)
+      return tensor.emitOpError("has ") << size << " blocks of " << block << " in dimension " << dim
+                                        << ", which do not cover " << enclosing << " elements";
+    enclosing = block;
+  }
+  if (enclosing > local)
+    return tensor.emitOpError("has blocks of ")
+           << enclosing << " in dimension " << dim << ", more than the " << local << " elements on a rank";
   return success();
 }
 

@@ -48,6 +48,7 @@ public:
 
 private:
   mlir::LogicalResult readTensors();
+  mlir::LogicalResult checkStorage(rt::TensorOp tensor, int64_t dim);
   mlir::LogicalResult planKernels();
 
   struct Function {

@@ -124,6 +124,32 @@ TEST_F(TokenFileTest, AnEpochIsAPermutationBySeedAndEpoch) {
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
 }
 
+TEST_F(TokenFileTest, ASequenceIsStoredInChunksAndPadded) {
+  write(101, 2);
+  // 5 positions in 4 chunks of 2, stored 0 3 1 2 over two ranks: rank 0 has positions 0 1 and padding.
+  const int64_t order[] = {0, 3, 1, 2};
+  for (int self : {0, 1}) {
+    Inputs inputs(2, self);
+    for (nd_tensor_desc &desc : inputs.tensors) {
+      desc.shape[0] = batch, desc.shape[1] = 4;
+      desc.dim_axes[0][0] = -1, desc.dim_axes[1][0] = 0;
+      desc.units_dim = 1, desc.num_units = 4, desc.unit_size = 2, desc.units = order;
+      desc.pad_value = &desc == &inputs.tensors[1] ? -100 : 0;
+    }
+    TokenFile file;
+    ASSERT_TRUE(file.open(inputs.rank, source, error)) << error;
+    ASSERT_TRUE(file.fill(inputs.rank, 1, error)) << error;
+    const int64_t positions[2][4] = {{0, 1, -1, -1}, {2, 3, 4, -1}};
+    for (int64_t row = 0; row < batch; ++row)
+      for (int64_t column = 0; column < 4; ++column) {
+        int64_t position = positions[self][column], at = row * 4 + column, token = row * sequence + position;
+        EXPECT_EQ(inputs.values[0][at], position < 0 ? 0 : token);
+        EXPECT_EQ(inputs.values[1][at], position < 0 ? -100 : token + 1);
+        EXPECT_EQ(inputs.values[2][at], position < 0 ? 0 : position);
+      }
+  }
+}
+
 TEST(Permutation, IsOneForEverySize) {
   for (uint64_t size : {1, 2, 3, 4, 5, 17, 64, 1000}) {
     std::set<uint64_t> seen;
