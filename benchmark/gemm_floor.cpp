@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads products from standard input, a line each: "M N K transposeA transposeB count". Runs each with oneDNN's own
-// threads (OMP_NUM_THREADS) on buffers of its own and prints the sum of count * best time in seconds: the floor of a
-// step.
+// Reads products from standard input, a line each: "M N K transposeA transposeB typeAB typeC count", types f32 or bf16.
+// Runs each with oneDNN's own threads (OMP_NUM_THREADS) on buffers of its own and prints the sum of count * best time
+// in seconds: the floor of a step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,16 @@ int main() {
   double total = 0, operations = 0;
   long m, n, k, count;
   int transposeA, transposeB;
-  while (scanf("%ld %ld %ld %d %d %ld", &m, &n, &k, &transposeA, &transposeB, &count) == 6) {
-    auto f32 = memory::data_type::f32;
-    memory::desc a({m, k}, f32, transposeA ? memory::dims{1, m} : memory::dims{k, 1});
-    memory::desc b({k, n}, f32, transposeB ? memory::dims{1, k} : memory::dims{n, 1});
-    memory::desc c({m, n}, f32, memory::dims{n, 1});
+  char typeOperands[8], typeResult[8];
+  auto typeOf = [](const char *name) {
+    return strcmp(name, "bf16") == 0 ? memory::data_type::bf16 : memory::data_type::f32;
+  };
+  while (scanf("%ld %ld %ld %d %d %7s %7s %ld", &m, &n, &k, &transposeA, &transposeB, typeOperands, typeResult,
+               &count) == 8) {
+    memory::data_type operands = typeOf(typeOperands);
+    memory::desc a({m, k}, operands, transposeA ? memory::dims{1, m} : memory::dims{k, 1});
+    memory::desc b({k, n}, operands, transposeB ? memory::dims{1, k} : memory::dims{n, 1});
+    memory::desc c({m, n}, typeOf(typeResult), memory::dims{n, 1});
     matmul product(matmul::primitive_desc(matmul::desc(a, b, c), cpu));
     memory left(a, cpu), right(b, cpu), result(c, cpu);
     memset(left.get_data_handle(), 0, a.get_size());

@@ -1,6 +1,7 @@
-"""GPT-2 124M, f32: nd beside PyTorch eager and torch.compile, in turns in one go, with the same clipping on both sides.
+"""GPT-2 124M: nd beside PyTorch eager and torch.compile, in turns in one go, with the same clipping on both sides. With
+--dtype=bf16 PyTorch's forward runs under autocast(bfloat16), its weights and optimizer in f32, as nd's.
 
-    . scripts/env.sh && python benchmark/gpt2_124m.py [--rounds 2] [--threads 2]
+    . scripts/env.sh && python benchmark/gpt2_124m.py [--dtype bf16] [--rounds 2] [--threads 2]
 
 Each round runs the three programs one after the other, so that a noisy neighbour meets all of them; a program's figure is its
 best step of all rounds. Prints times, ratios, peak memory, and the share of nd's step that its products alone need with
@@ -32,7 +33,7 @@ def run(*command):
 
 
 def torch_step(args, clip, compiled):
-    flags = ["--compile"] if compiled else []
+    flags = ["--compile"] * compiled + ["--autocast"] * (args.dtype == "bf16")
     sizes = ("--batch", args.batch, "--seq", args.seq, "--threads", args.threads, "--steps", args.steps, "--clip", clip)
     out = run(sys.executable, ROOT / "benchmark/peers/torch_gpt2.py", ROOT / "examples/gpt2-124m.json", *sizes, *flags)
     return json.loads(out.splitlines()[-1])
@@ -44,7 +45,15 @@ def nd_program(args, folder, clip):
     if not export.exists():
         run("nd-export", "hf", ROOT / "examples/gpt2-124m.json", "--random-init", 0, "-o", export)
     run("nd-import", export / "model.onnx", f"--batch={args.batch}", f"--seq={args.seq}", "-o", folder / "model.mlir")
-    run("nd-opt", "--shard=dp1", f"--clip={clip}", folder / "model.mlir", "-o", folder / "step.mlir")
+    run(
+        "nd-opt",
+        "--shard=dp1",
+        f"--dtype={args.dtype}",
+        f"--clip={clip}",
+        folder / "model.mlir",
+        "-o",
+        folder / "step.mlir",
+    )
     run("nd-compile", folder / "step.mlir", "--target=host", "-o", program, f"--dump-stages={program}-stages")
     return program
 
@@ -56,8 +65,9 @@ def gemm_floor(args, program):
     for line in re.findall(r"rt\.gemm .*", text):
         a, b, *_, c = re.findall(r"memref<([^>]*)>", line)
         (m, n), k = (int(d) for d in c.split("x")[:2]), int(a.split("x")[1].split(",")[0])
-        products[m, n, k, int("strided<[1," in a), int("strided<[1," in b)] += 1
-    lines = "".join(f"{m} {n} {k} {ta} {tb} {count}\n" for (m, n, k, ta, tb), count in products.items())
+        types = (re.search(r"x(b?f\d+)", text)[1] for text in (a, c))
+        products[m, n, k, int("strided<[1," in a), int("strided<[1," in b), *types] += 1
+    lines = "".join(" ".join(map(str, (*product, count))) + "\n" for product, count in products.items())
     environment = ENVIRONMENT | {"OMP_NUM_THREADS": str(args.threads)}
     done = subprocess.run(["nd-gemm-floor"], input=lines, capture_output=True, text=True, env=environment, check=True)
     return {"best_s": float(done.stdout.split()[0])}
@@ -78,6 +88,8 @@ def nd_step(args, folder, program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--clip", type=float, action="append", help="largest gradient norm, 0 = off [both 1 and 0]")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--batch", type=int, default=4)
@@ -86,7 +98,7 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for clip in (1.0, 0.0):
+        for clip in args.clip or (1.0, 0.0):
             program = nd_program(args, folder, clip)
             sides = {
                 "torch eager": lambda clip=clip: torch_step(args, clip, False),
@@ -100,7 +112,9 @@ def main():
                     result = step()
                     if side not in best or result["best_s"] < best[side]["best_s"]:
                         best[side] = result
-            print(f"clipping {'on' if clip else 'off'}: {args.batch} x {args.seq}, f32, {args.threads} threads")
+            print(
+                f"clipping {'on' if clip else 'off'}: {args.batch} x {args.seq}, {args.dtype}, {args.threads} threads"
+            )
             floor = best.pop("products")["best_s"]
             for side, r in best.items():
                 speed, memory = r["best_s"] / best["nd"]["best_s"], best["nd"]["peak_bytes"] / r["peak_bytes"]

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nd-benchmark-gemm [THREADS [TOKENS]]: times the splits of the products of a GPT-2 124M training step, cold weights
-// (each run takes its operands from the next of several copies), and marks what the runtime's rule chooses. The time is
-// the CPU time of the slowest thread, so that it means something on a busy machine too.
+// nd-benchmark-gemm [THREADS [TOKENS [bf16]]]: times the splits of the products of a GPT-2 124M training step, cold
+// weights (each run takes its operands from the next of several copies), and marks what the runtime's rule chooses. The
+// time is the CPU time of the slowest thread, so that it means something on a busy machine too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <sys/mman.h>
 
@@ -48,6 +49,7 @@ double cpuMilliseconds() {
 int main(int argc, char **argv) {
   int threads = argc > 1 ? atoi(argv[1]) : 2;
   int64_t t = argc > 2 ? atoi(argv[2]) : 256, c = 768, f = 3072, v = 50257;
+  bool isShort = argc > 3 && strcmp(argv[3], "bf16") == 0;
   const Shape shapes[] = {
       {"qkv", t, 3 * c, c, false, false},   {"proj", t, c, c, false, false},
       {"fc", t, f, c, false, false},        {"out", t, c, f, false, false},
@@ -73,7 +75,11 @@ int main(int argc, char **argv) {
     desc.transpose_a = shape.transposeA, desc.transpose_b = shape.transposeB, desc.location = shape.name;
     desc.lda = shape.transposeA ? shape.m : shape.k, desc.ldb = shape.transposeB ? shape.k : shape.n,
     desc.ldc = shape.n;
-    int64_t bytesA = desc.m * desc.k * 4, bytesB = desc.k * desc.n * 4, bytesC = desc.m * desc.n * 4;
+    // The gradients of weights are f32.
+    desc.dtype_ab = isShort ? ND_BF16 : ND_F32;
+    desc.dtype_c = isShort && !shape.transposeA ? ND_BF16 : ND_F32;
+    int64_t size = isShort ? 2 : 4, sizeC = desc.dtype_c == ND_BF16 ? 2 : 4;
+    int64_t bytesA = desc.m * desc.k * size, bytesB = desc.k * desc.n * size, bytesC = desc.m * desc.n * sizeC;
     int64_t each = (bytesA + bytesB + bytesC + 4095) / 4096 * 4096, copies = std::max<int64_t>(1, pool_bytes / each);
     GemmSplit ruleSplit = chooseSplit(desc, threads);
     for (GemmSplit split : {GemmSplit::Rows, GemmSplit::Columns}) {

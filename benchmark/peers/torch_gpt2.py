@@ -16,6 +16,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("config", help="config JSON of the model")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--autocast", action="store_true", help="the forward under autocast to bf16")
     parser.add_argument("--clip", type=float, default=0.0, help="global norm; 0 = no clipping")
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--seq", type=int, default=64)
@@ -33,7 +34,8 @@ def main():
     for _ in range(args.steps):
         ids = torch.randint(0, config.vocab_size, (args.batch, args.seq))
         start = time.perf_counter()
-        loss = forward(input_ids=ids, labels=ids, use_cache=False).loss
+        with torch.autocast("cpu", torch.bfloat16, enabled=args.autocast):
+            loss = forward(input_ids=ids, labels=ids, use_cache=False).loss
         loss.backward()
         if args.clip:
             torch.nn.utils.clip_grad_norm_(model.parameters(), args.clip)

@@ -22,6 +22,7 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createDecompose());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createNDWidenAttention());
   pm.addNestedPass<func::FuncOp>(createNDFormGemms());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -91,8 +91,8 @@ llvm::Error StepOptions::validate() const {
     return refuse("--min-lr has no meaning with --schedule=constant; choose linear or cosine");
   if (totalSteps != 0 && warmup > totalSteps)
     return refuse(llvm::formatv("--warmup={0} is longer than --total-steps={1}", warmup, totalSteps));
-  if (dtype != "f32")
-    return refuse(llvm::formatv("--dtype={0} is not supported yet; use --dtype=f32", dtype));
+  if (dtype != "f32" && dtype != "bf16")
+    return refuse(llvm::formatv("--dtype={0}: f32 and bf16 can be computed in", dtype));
   if (llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks); !mesh)
     return mesh.takeError();
   if (!llvm::is_contained({"auto", "ring", "gather", "ulysses"}, StringRef(cpMode)))

@@ -39,8 +39,8 @@ struct StepOptionsCL::Options {
                          cl::cat(category)};
   cl::list<std::string> noDecay{"no-decay", cl::desc("No weight decay for parameters of these names"),
                                 cl::value_desc("glob,..."), cl::CommaSeparated, cl::cat(category)};
-  cl::opt<std::string> dtype{"dtype", cl::desc("Type of computation [f32]"), cl::init(defaults.dtype),
-                             cl::value_desc("f32"), cl::cat(category)};
+  cl::opt<std::string> dtype{"dtype", cl::init(defaults.dtype), cl::value_desc("f32|bf16"), cl::cat(category),
+                             cl::desc("Type of computation; weights, their gradients and the optimizer are f32 [f32]")};
   cl::opt<Schedule> schedule{"schedule", cl::desc("How the learning rate develops [constant]"),
                              cl::init(defaults.schedule),
                              cl::values(clEnumValN(Schedule::Constant, "constant", "the same after warm-up"),
@@ -104,6 +104,11 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
     result.beta1 = options->betas[0];
     result.beta2 = options->betas[1];
   }
+  const cl::Option *ofAdamW[] = {std::addressof(options->betas), std::addressof(options->eps)};
+  if (options->optimizer == StepOptions::Optimizer::SGD)
+    for (const cl::Option *option : ofAdamW)
+      if (option->getNumOccurrences())
+        return llvm::createStringError("--" + option->ArgStr + " belongs to --optimizer=adamw; SGD takes --momentum");
   result.eps = options->eps;
   result.weightDecay = options->weightDecay;
   result.momentum = options->momentum;
@@ -120,6 +125,10 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.keepGradients = options->keepGradients;
   if (options->shard.getNumOccurrences() && options->shard.empty())
     return llvm::createStringError("--shard names no axis; write a mesh such as --shard=dp4, or leave it out");
+  if (options->ranks.getNumOccurrences() && options->ranks < 1)
+    return llvm::createStringError(
+        "--ranks=" + llvm::Twine(options->ranks) +
+        ": a mesh has at least one rank; leave the option out where --shard names every degree");
   result.shard = options->shard;
   result.ranks = options->ranks;
   result.zero = options->zero;

@@ -87,6 +87,10 @@ void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
     pm.addNestedPass<func::FuncOp>(createSplitParameters());
     addCleanUp(pm);
   }
+  if (options.dtype == "bf16") {
+    pm.addPass(createMixedPrecision());
+    addCleanUp(pm);
+  }
   if (!options.forwardOnly)
     addTraining(pm, options);
   if (isSharded)

@@ -81,6 +81,9 @@ FailureOr<StepLoss> buildCausalLoss(func::FuncOp function, Value logits) {
 
   Location loc = NameLoc::get(StringAttr::get(function.getContext(), "loss"), function.getLoc());
   OpBuilder builder(getReturn(function));
+  // The cross-entropy computes in f32 whatever it reads.
+  if (auto extension = logits.getDefiningOp<arith::ExtFOp>())
+    logits = extension.getIn();
   ArrayRef<int64_t> tokens = type.getShape().drop_back();
   auto lossType = RankedTensorType::get(tokens, builder.getF32Type());
   auto entropy = SoftmaxCrossEntropyOp::create(builder, loc, lossType, lossType, logits, *labels, ignoreIndex);

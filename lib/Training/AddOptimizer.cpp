@@ -60,6 +60,7 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
         return getOperation().emitError() << "no-decay=" << glob << ": " << llvm::toString(pattern.takeError());
       noDecayPatterns.push_back(std::move(*pattern));
     }
+    noDecayUsed.assign(noDecayPatterns.size(), 0);
     return success();
   }
 
@@ -73,10 +74,22 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
     if (auto aliases = function.getArgAttrOfType<ArrayAttr>(index, names::kAliases))
       for (auto alias : aliases.getAsRange<StringAttr>())
         all.push_back(alias.getValue());
-    for (const llvm::GlobPattern &pattern : noDecayPatterns)
-      if (llvm::any_of(all, [&](StringRef name) { return pattern.match(name); }))
-        return false;
-    return decayAll || names::userRank(function, index) >= 2;
+    bool isExempt = false;
+    for (auto [pattern, isUsed] : llvm::zip_equal(noDecayPatterns, noDecayUsed)) {
+      bool matches = llvm::any_of(all, [&, &glob = pattern](StringRef name) { return glob.match(name); });
+      isExempt |= matches, isUsed |= matches;
+    }
+    return !isExempt && (decayAll || names::userRank(function, index) >= 2);
+  }
+
+  /// A glob that is no weight's name was misspelt.
+  LogicalResult checkNoDecay(func::FuncOp function, ArrayRef<Parameter> parameters) {
+    for (auto [glob, isUsed] : llvm::zip_equal(noDecay, noDecayUsed))
+      if (!isUsed)
+        return function.emitOpError() << "has no trainable weight that --no-decay=" << glob
+                                      << " matches; names are such as '" << parameters.front().name << "' and '"
+                                      << parameters.back().name << "'";
+    return success();
   }
 
   FailureOr<SmallVector<Parameter>> getParameters(func::FuncOp function) {
@@ -104,6 +117,8 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
     }
     if (parameters.empty())
       return function.emitOpError() << "returns no result of kind 'gradient'; run nd-build-backward first";
+    if (failed(checkNoDecay(function, parameters)))
+      return failure();
     return parameters;
   }
 
@@ -250,6 +265,7 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
   }
 
   SmallVector<llvm::GlobPattern> noDecayPatterns;
+  SmallVector<bool> noDecayUsed; ///< whether each matches a weight
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "Backward.h"
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 #include "nd/Dialect/ND/IR/ND.h"
 
 using namespace mlir;
@@ -57,6 +58,11 @@ LogicalResult Backward::checkRules(Value root) {
 
 void Backward::accumulate(OpBuilder &builder, Value value, Value gradient) {
   Value &sum = arrived[value];
+  if (sum && sum.getType() != gradient.getType()) {
+    Type wide = gradientElementType(value);
+    sum = convertFloat(builder, value.getLoc(), sum, wide);
+    gradient = convertFloat(builder, value.getLoc(), gradient, wide);
+  }
   sum = sum ? Value(arith::AddFOp::create(builder, value.getLoc(), sum, gradient)) : gradient;
 }
 
@@ -86,7 +92,8 @@ LogicalResult Backward::visit(OpBuilder &builder, Operation *op) {
   for (auto [operand, gradient, isWanted] : llvm::zip_equal(op->getOperands(), *operandGradients, wanted)) {
     if (!gradient || !isWanted)
       continue;
-    if (gradient.getType() != operand.getType())
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (gradient.getType() != type && gradient.getType() != type.clone(gradientElementType(operand)))
       return op->emitOpError() << "has a gradient of type " << gradient.getType() << " for an operand of type "
                                << operand.getType();
     accumulate(builder, operand, gradient);

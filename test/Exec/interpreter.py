@@ -314,6 +314,8 @@ def dot_general(op, x, y):
         right[b] = left[a]
     used = {left[d] for d in batch + contract}
     free = [d for d in left + right if d not in used]
+    # Products of bf16 are summed in f32 and rounded once.
+    x, y = (operand.float() if operand.dtype == torch.bfloat16 else operand for operand in (x, y))
     return torch.einsum(x, left, y, right, [left[d] for d in batch] + free).to(op.dtype())
 
 
@@ -321,7 +323,8 @@ def dot_general(op, x, y):
 def gemm(op, x, y, *rest):
     x = x.mT if "transpose_lhs" in op.attributes else x
     y = y.mT if "transpose_rhs" in op.attributes else y
-    return sum(rest, x @ y)
+    x, y, *rest = (operand.float() if operand.dtype == torch.bfloat16 else operand for operand in (x, y, *rest))
+    return sum(rest, x @ y).to(op.dtype())
 
 
 @rule("nd.take")

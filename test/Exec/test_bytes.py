@@ -23,8 +23,6 @@ MESHES = {
     "fsdp2": ([], {}),
     "dp2,fsdp2": ([], {}),
     "dp2,fsdp4": (["--keep-gathered"], {"keep_gathered": True}),
-    "dp3,fsdp2": (["--zero=2"], {"zero": 2}),
-    "fsdp4": (["--zero=1"], {"zero": 1}),
 }
 
 

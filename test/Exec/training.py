@@ -43,8 +43,8 @@ class Outcome:
     sent: list[dict] = dataclasses.field(default_factory=list)  # nd: bytes by group and collective, each step
 
 
-def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32) -> Outcome:
-    """Trains the model of `folder` with PyTorch in `dtype`."""
+def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32, autocast=None) -> Outcome:
+    """Trains the model of `folder` with PyTorch in `dtype`, its forward under autocast to another type if one is given."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).train()
     decayed = [p for p in model.parameters() if p.ndim >= 2]
     rest = [p for p in model.parameters() if p.ndim < 2]
@@ -60,8 +60,9 @@ def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32
         samples = [data[(first + i) * settings.seq : (first + i + 1) * settings.seq + 1] for i in range(settings.batch)]
         batch = torch.stack(samples)
         positions = torch.arange(settings.seq).expand(settings.batch, settings.seq)
-        logits = model(input_ids=batch[:, :-1], position_ids=positions, use_cache=False).logits
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        with torch.autocast("cpu", autocast, enabled=autocast is not None):
+            logits = model(input_ids=batch[:, :-1], position_ids=positions, use_cache=False).logits
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         if step == 0:
@@ -75,13 +76,12 @@ def torch_run(folder: pathlib.Path, ids, settings: Settings, dtype=torch.float32
     return out
 
 
-def nd_run(
-    model: pathlib.Path, tokens: pathlib.Path, settings: Settings, folder: pathlib.Path, shard: str, threads=1, options=()
-):
-    """Trains the imported model (an MLIR file) with nd; leaves the saved folder in `folder`/saved. `options`: of nd-opt."""
+def nd_run(model: pathlib.Path, tokens: pathlib.Path, settings, folder: pathlib.Path, shard, threads=1, options=()):
+    """Trains the imported model (an MLIR file) with nd; leaves the saved folder in `folder`/saved."""
     folder.mkdir(parents=True, exist_ok=True)
-    run("nd-opt", f"--shard={shard}", *options, *settings.options(), "--keep-gradients", model, "-o", folder / "step.mlir")
-    run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
+    step = folder / "step.mlir"
+    run("nd-opt", f"--shard={shard}", *settings.options(), *options, "--keep-gradients", model, "-o", step)
+    run("nd-compile", step, "--target=host", "-o", folder / "prog")
     run(
         *("nd-run", folder / "prog", "--data", tokens, "--data-dtype=uint16", "--no-shuffle", f"--threads={threads}"),
         *("--steps", settings.steps, "--metrics", folder / "metrics.jsonl", "--save", folder / "saved"),

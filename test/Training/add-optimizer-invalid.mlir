@@ -5,6 +5,9 @@
 // NAME: unknown optimizer 'lion'; known are adamw and sgd
 // GLOB: no-decay=[: invalid glob pattern
 
+// RUN: not nd-opt %s --nd-add-optimizer="no-decay=*.bias,b" -split-input-file 2>&1 | FileCheck %s --check-prefix=UNUSED
+// UNUSED: has no trainable weight that --no-decay=*.bias matches; names are such as 'a' and 'a'
+
 // expected-error @+1 {{returns no result of kind 'gradient'; run nd-build-backward first}}
 func.func @forward(%l: tensor<f32>) -> (tensor<f32> {nd.kind = "loss_sum"}) {
   return %l : tensor<f32>

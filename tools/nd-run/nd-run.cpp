@@ -107,6 +107,9 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
     return step.takeError();
   if (options.threads.getNumOccurrences() && options.threads < 1)
     return nd::launch::makeError("--threads=" + Twine(options.threads) + ": a rank has at least one thread");
+  if (options.saveDtype.getNumOccurrences() && options.save.empty())
+    return nd::launch::makeError("--save-dtype=" + options.saveDtype +
+                                 " says how to write a folder that nobody asks for; give --save DIR too");
   Expected<std::string> folder = programFolder(options, std::move(arguments));
   if (!folder)
     return folder.takeError();

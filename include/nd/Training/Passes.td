@@ -21,6 +21,34 @@ def RecordStep : Pass<"nd-record-step", "::mlir::ModuleOp"> {
   let options = [Option<"record", "record", "std::string", "", "entries of a dictionary attribute, as text">];
 }
 
+def MixedPrecision : Pass<"nd-mixed-precision", "::mlir::ModuleOp"> {
+  let summary = "compute @forward in bf16, on weights that stay f32";
+  let description = [{
+    Weights stay f32 arguments. A trainable weight is rounded to bf16 once, by one `arith.truncf` on the argument itself
+    (what FSDP gathers is its result), and every reader takes that. Matrix products, norms, rotary embeddings and
+    attention then read and write bf16, with f32 inside; so do gathers of weights. Elementwise arithmetic, softmax and
+    reductions stay in f32 and are rounded where a bf16 operation reads them, for all readers alike: one rounding at the
+    end of a chain. The loss, statistics, and what no weight is part of (positions, rotary tables, masks) stay f32, and
+    so does the type of every result.
+
+    Runs before `nd-add-loss`: the backward follows by differentiation. A weight's gradient leaves its matrix product,
+    its reduction or its scatter in f32, and is never rounded to bf16.
+
+    ```mlir
+    %0 = nd.dot_general %x, %w contract = [1] x [0] : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+    %1 = arith.addf %x, %0 : tensor<4x8xf32>
+    // becomes, where %xb is %x in bf16 and %1 is read by another product
+    %wb = arith.truncf %w : tensor<8x8xf32> to tensor<8x8xbf16>
+    %0 = nd.dot_general %xb, %wb contract = [1] x [0] : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+    %xf = arith.extf %xb : tensor<4x8xbf16> to tensor<4x8xf32>
+    %0f = arith.extf %0 : tensor<4x8xbf16> to tensor<4x8xf32>
+    %1 = arith.addf %xf, %0f : tensor<4x8xf32>
+    %1b = arith.truncf %1 : tensor<4x8xf32> to tensor<4x8xbf16>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
   let summary = "append the loss of a causal language model to @forward";
   let description = [{

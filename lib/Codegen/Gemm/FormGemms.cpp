@@ -113,6 +113,9 @@ public:
     int64_t batch = lhs.size(lhs.batch), m = lhs.size(lhs.free), n = rhs.size(rhs.free);
     Value a = emitMatrix(builder, lhs, /*freeFirst=*/true, transposeLhs);
     Value b = emitMatrix(builder, rhs, /*freeFirst=*/false, transposeRhs);
+    // Libraries take the bias in f32.
+    if (bias)
+      bias = convertFloat(builder, location, bias, builder.getF32Type());
     SmallVector<int64_t> shape = batch == 1 ? SmallVector<int64_t>{m, n} : SmallVector<int64_t>{batch, m, n};
     if (accumulator)
       accumulator = reshape(builder, location, accumulator, shape);
@@ -156,6 +159,28 @@ Value matchBiasRow(Value value) {
   return broadcast.getDims() == ArrayRef<int64_t>{rank - 1} ? broadcast.getInput() : Value();
 }
 
+/// The bias that is added to a rounded product in f32 and rounded again: one rounding is enough.
+struct RoundedBias {
+  Value row;
+  Operation *end; ///< the second rounding
+};
+
+std::optional<RoundedBias> matchRoundedBias(Value product) {
+  if (!product.hasOneUse())
+    return std::nullopt;
+  auto widened = dyn_cast<arith::ExtFOp>(*product.user_begin());
+  if (!widened || !widened->hasOneUse())
+    return std::nullopt;
+  auto add = dyn_cast<arith::AddFOp>(*widened->user_begin());
+  if (!add || !add->hasOneUse())
+    return std::nullopt;
+  auto rounded = dyn_cast<arith::TruncFOp>(*add->user_begin());
+  Value row = matchBiasRow(add.getLhs() == widened.getResult() ? add.getRhs() : add.getLhs());
+  if (!rounded || rounded.getType() != product.getType() || !row)
+    return std::nullopt;
+  return RoundedBias{row, rounded};
+}
+
 /// Whether a value is a product of its own, which a later product may overwrite.
 bool isFreshProduct(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
@@ -178,6 +203,11 @@ void formGemm(DotGeneralOp dot) {
         last = transpose;
   contraction.chooseContractOrder();
 
+  if (std::optional<RoundedBias> rounded = matchRoundedBias(last->getResult(0));
+      rounded && contraction.hasRowsOf(tensorTypeOf(rounded->row).getDimSize(0))) {
+    bias = rounded->row;
+    last = rounded->end;
+  }
   while (last->hasOneUse()) {
     auto add = dyn_cast<arith::AddFOp>(*last->user_begin());
     if (!add || add.getLhs() == add.getRhs())
@@ -211,10 +241,31 @@ void formGemm(DotGeneralOp dot) {
   }
 }
 
+/// Libraries multiply f32 and bf16; f16 is multiplied in f32 and rounded once.
+LogicalResult widenHalf(DotGeneralOp dot) {
+  Type element = dot.getLhs().getType().getElementType();
+  if (element.isF32() || element.isBF16())
+    return success();
+  if (!element.isF16())
+    return dot.emitOpError() << "a product of " << element
+                             << " cannot be computed; cast its operands to f32, bf16 or f16";
+  OpBuilder builder(dot);
+  Location loc = dot.getLoc();
+  Type f32 = builder.getF32Type();
+  Value product = dotGeneral(builder, loc, convertFloat(builder, loc, dot.getLhs(), f32),
+                             convertFloat(builder, loc, dot.getRhs(), f32), dot.getLhsBatch(), dot.getRhsBatch(),
+                             dot.getLhsContract(), dot.getRhsContract(), f32);
+  dot.replaceAllUsesWith(convertFloat(builder, loc, product, tensorTypeOf(dot.getResult()).getElementType()));
+  dot.erase();
+  return success();
+}
+
 struct FormGemms : nd::impl::NDFormGemmsBase<FormGemms> {
   void runOnOperation() override {
-    SmallVector<DotGeneralOp> dots(getOperation().getOps<DotGeneralOp>());
-    for (DotGeneralOp dot : dots)
+    for (DotGeneralOp dot : llvm::to_vector(getOperation().getOps<DotGeneralOp>()))
+      if (failed(widenHalf(dot)))
+        return signalPassFailure();
+    for (DotGeneralOp dot : llvm::to_vector(getOperation().getOps<DotGeneralOp>()))
       formGemm(dot);
   }
 };

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grouping.h"
+#include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
 using namespace nd;
@@ -16,7 +17,12 @@ static constexpr int64_t maxSingleRow = 8192;
 
 bool nd::isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp>(op); }
 
-bool nd::isPartOfReaders(Operation *op) { return isa<BroadcastOp, IotaOp>(op) || isSplatConstant(op); }
+bool nd::isPartOfReaders(Operation *op) {
+  // Widening 16 bits costs nothing, and what is stored is the narrow value.
+  auto widening = dyn_cast<arith::ExtFOp>(op);
+  bool isFree = widening && getElementTypeOrSelf(widening.getIn().getType()).getIntOrFloatBitWidth() == 16;
+  return isa<BroadcastOp, IotaOp>(op) || isSplatConstant(op) || isFree;
+}
 
 static bool computes(Operation *op) {
   return isElementwise(op) || isSpecial(op) || isa<ReduceOp, TakeOp, TakeAlongOp, PadOp, ConcatOp>(op);
@@ -97,7 +103,8 @@ KernelBody Grouping::bodyOf(ArrayRef<unsigned> members, const llvm::SetVector<Op
     Operation *op = value.getDefiningOp();
     if (!op)
       return false;
-    if (inside.contains(op) || isPartOfReaders(op))
+    // One that must be in memory anyway is read from there: its operand need not be.
+    if (inside.contains(op) || (isPartOfReaders(op) && (op->getNumOperands() == 0 || !nodeOf.count(op))))
       return true;
     return isView(op) && isInside(op->getOperand(0));
   };
@@ -344,11 +351,15 @@ void Grouping::merge() {
   auto isNumber = [&](unsigned node) {
     return nodes[node]->getNumResults() > 0 && cast<ShapedType>(nodes[node]->getResult(0).getType()).getRank() == 0;
   };
+  // What is computed again for the backward belongs to its readers: beside its operands it would be kept after all.
+  auto isNear = [&](unsigned producer, unsigned node) {
+    return !nodes[node]->hasAttr(names::kRecomputed) || nodes[producer]->hasAttr(names::kRecomputed);
+  };
   for (unsigned node = 0; node < nodes.size(); ++node) {
     if (groups[groupOf[node]].opaque || isNumber(node))
       continue;
     for (unsigned producer : latestFirst(sources[node]))
-      if (groups[groupOf[producer]].opaque || !isNumber(producer))
+      if (isNear(producer, node) && (groups[groupOf[producer]].opaque || !isNumber(producer)))
         tryMerge(groupOf[producer], groupOf[node]);
     if (isa<ConcatOp>(nodes[node]))
       leaveConcat(node);
@@ -356,7 +367,8 @@ void Grouping::merge() {
   mergeColumnReductions();
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (unsigned producer : latestFirst(sources[node]))
-      tryMerge(groupOf[producer], groupOf[node]);
+      if (isNear(producer, node))
+        tryMerge(groupOf[producer], groupOf[node]);
   llvm::erase_if(order, [&](unsigned group) { return groups[group].members.empty(); });
   for (auto [place, group] : llvm::enumerate(order))
     position[group] = place;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Groups the operations of a block. Nodes are the operations that compute or that stay outside of kernels; views
-// (reshape, transpose, slice) and what is part of every reader (broadcast, iota, constants of one number) are no nodes
-// but lie on the edges between them.
+// (reshape, transpose, slice) and what is part of every reader (broadcast, iota, constants of one number, widening) are
+// no nodes but lie on the edges between them.
 //
 // Invariants: the groups, in `order`, are a topological order of the graph that has one node per group; each group that
 // is not opaque is one loop nest (KernelProgram::build).
@@ -22,7 +22,7 @@ namespace nd {
 
 /// A reshape, transpose or slice.
 bool isView(mlir::Operation *op);
-/// A broadcast, iota or constant of one number.
+/// A broadcast, iota or constant of one number, or the conversion of a short float to a longer one.
 bool isPartOfReaders(mlir::Operation *op);
 
 class Grouping {

@@ -6,6 +6,7 @@
 
 #include "nd/Codegen/Kernels/KernelEmitter.h"
 #include "KernelLayout.h"
+#include "VectorMath.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -104,15 +105,17 @@ int64_t KernelLayout::scratchRowBytes() const {
   return bytes;
 }
 
+Type nd::sumType(const Root &root) { return registerType(root.nodes.front()->type); }
+
 int64_t KernelLayout::partialOffset(const Root &root) const {
   int64_t bytes = 0;
   for (const Root &other : program->roots) {
     if (&other == &root)
       break;
     if (other.kind == Root::ColumnReduce)
-      bytes += elementBytes(other.nodes.front()->type) * chunks * llvm::alignTo(program->columns, 64);
+      bytes += elementBytes(sumType(other)) * chunks * llvm::alignTo(program->columns, 64);
     else if (other.kind == Root::Total)
-      bytes += elementBytes(other.nodes.front()->type) * llvm::alignTo(chunks, 64);
+      bytes += elementBytes(sumType(other)) * llvm::alignTo(chunks, 64);
   }
   return bytes;
 }

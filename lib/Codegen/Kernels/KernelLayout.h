@@ -38,6 +38,9 @@ struct KernelLayout {
   KernelProgram::Form form() const { return program->form; }
 };
 
+/// The type of the partial sums of a reduction over rows or everything.
+mlir::Type sumType(const Root &root);
+
 /// The kernel of a region that holds one operation of its own kind (`isSpecial`), if it is one.
 mlir::Operation *specialOf(KernelOp op);
 KernelPlan planSpecial(mlir::Operation *op, const KernelSpec &spec);

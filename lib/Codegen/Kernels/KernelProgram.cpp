@@ -445,7 +445,8 @@ Node *ProgramBuilder::pullOp(Operation *op, const Indices &index) {
                                                      : primitive(Primitive::Convert, {node}, result.getElementType());
       })
       .Case([&](TakeOp op) -> Node * {
-        if (!inputs.count(op.getTable()))
+        // A table is gathered from as it is stored, or rounded row by row.
+        if (!inputs.count(op.getTable()) && !op.getTable().getDefiningOp<arith::TruncFOp>())
           return failNode("a table that is gathered from is computed where it is read");
         int64_t rank = tensorType(op.getIndices()).getRank();
         Node *row = pull(op.getIndices(), Indices(index.begin(), index.begin() + rank));

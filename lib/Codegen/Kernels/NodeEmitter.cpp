@@ -12,7 +12,11 @@
 using namespace mlir;
 using namespace nd;
 
-Type nd::memoryType(Type element) { return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element; }
+Type nd::memoryType(Type element) {
+  if (element.isInteger(1))
+    return IntegerType::get(element.getContext(), 8);
+  return element.isBF16() ? Type(IntegerType::get(element.getContext(), 16)) : element;
+}
 
 static bool isOne(const Node *node) {
   auto value = node->kind == Node::Constant ? dyn_cast<FloatAttr>(node->constant) : FloatAttr();
@@ -129,11 +133,21 @@ Value NodeEmitter::emit(const Node *node, RowScope &row) {
   return value;
 }
 
+/// Whether an operation may yield, of bf16 operands, what bf16 does not have.
+static bool isRounding(const Node *node) {
+  if (node->kind == Node::Primitive)
+    return node->primitive == Primitive::Convert;
+  return !isa<arith::SelectOp, arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp,
+              arith::BitcastOp, math::AbsFOp, math::CopySignOp>(node->op);
+}
+
 Value NodeEmitter::emitNode(const Node *node, RowScope &row) {
   if (node->kind == Node::Load) {
     Offset offset = offsetOf(node->index, layout.inputStrides[node->input], row);
     return load(inputs[node->input], node->type, offset, node->onColumn);
   }
+  if (node->kind == Node::Constant && node->type.isBF16())
+    return b.number(b.getF32Type(), cast<FloatAttr>(node->constant).getValueAsDouble());
   if (node->kind == Node::Constant)
     return b.create<arith::ConstantOp>(node->constant);
   if (node->kind == Node::Digit)
@@ -149,13 +163,15 @@ Value NodeEmitter::emitNode(const Node *node, RowScope &row) {
     Value value = emit(operand, row);
     operands.push_back(node->onColumn ? b.splat(value, lanes) : value);
   }
-  return node->kind == Node::Primitive ? emitPrimitive(node, operands) : emitElementwise(node, operands);
+  Value value = node->kind == Node::Primitive ? emitPrimitive(node, operands) : emitElementwise(node, operands);
+  return node->type.isBF16() && isRounding(node) ? b.roundToBF16(value) : value;
 }
 
 /// The region's operation on lanes. Vectors of f32 use inlined polynomials; a single value calls the library.
 Value NodeEmitter::emitElementwise(const Node *node, ArrayRef<Value> operands) {
   Operation *op = node->op;
-  bool vector = node->onColumn && lanes > 1 && node->type.isF32();
+  Type element = registerType(node->type);
+  bool vector = node->onColumn && lanes > 1 && element.isF32();
   if (vector && isa<math::ExpOp>(op))
     return b.exp(operands[0]);
   if (vector && isa<math::LogOp>(op))
@@ -165,12 +181,26 @@ Value NodeEmitter::emitElementwise(const Node *node, ArrayRef<Value> operands) {
   if (vector && isa<math::ErfOp>(op))
     return b.erf(operands[0]);
   // MLIR lowers these two to log(1 + x) and exp(x) - 1, which cancel.
-  if (node->type.isF32() && isa<math::Log1pOp>(op))
+  if (element.isF32() && isa<math::Log1pOp>(op))
     return b.log1p(operands[0]);
-  if (node->type.isF32() && isa<math::ExpM1Op>(op))
+  if (element.isF32() && isa<math::ExpM1Op>(op))
     return b.expm1(operands[0]);
   if (isa<math::IPowIOp>(op))
     return b.power(operands[0], operands[1]);
+  // Between bf16 and f32 nothing is left to do but rounding.
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && getElementTypeOrSelf(operands[0].getType()) == element)
+    return operands[0];
+  // Processors round f64 to f32, and f32 to f16, but not one to the other.
+  if (isa<arith::TruncFOp>(op) && element.isF16() && node->operands[0]->type.isF64()) {
+    int64_t count = node->onColumn ? lanes : 1;
+    Value single = b.create<arith::TruncFOp>(laneType(b.getF32Type(), count), operands[0]);
+    return b.create<arith::TruncFOp>(laneType(element, count), single);
+  }
+  if (isa<arith::BitcastOp>(op)) {
+    bool fromShort = node->operands[0]->type.isBF16();
+    Value bits = b.bitcast(fromShort ? b.packBF16(operands[0]) : operands[0], memoryType(node->type));
+    return node->type.isBF16() ? b.unpackBF16(bits) : bits;
+  }
   // The processor traps on a zero divisor, which lanes behind the end of a row have.
   SmallVector<Value> safe(operands);
   if (isa<arith::DivSIOp, arith::RemSIOp>(op)) {
@@ -180,7 +210,7 @@ Value NodeEmitter::emitElementwise(const Node *node, ArrayRef<Value> operands) {
   OperationState state(b.getLoc(), op->getName());
   state.addOperands(safe);
   state.addAttributes(op->getAttrs());
-  state.addTypes(laneType(node->type, node->onColumn ? lanes : 1));
+  state.addTypes(laneType(element, node->onColumn ? lanes : 1));
   if (isa<FloatType>(node->type) && isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp>(op))
     state.attributes.set("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
   return b.OpBuilder::create(state)->getResult(0);
@@ -209,7 +239,7 @@ Value NodeEmitter::emitPrimitive(const Node *node, ArrayRef<Value> operands) {
   case Primitive::Select:
     return b.select(operands[0], operands[1], operands[2]);
   case Primitive::Convert: {
-    Type to = laneType(node->type, node->onColumn ? lanes : 1);
+    Type to = laneType(registerType(node->type), node->onColumn ? lanes : 1);
     Type from = getElementTypeOrSelf(operands[0].getType());
     if (isa<FloatType>(node->type))
       return b.create<arith::SIToFPOp>(to, operands[0]);
@@ -320,14 +350,16 @@ Value NodeEmitter::pointers(Value pointer, Type element, const Offset &offset) {
                                LLVM::GEPNoWrapFlags::inbounds);
 }
 
-Value NodeEmitter::fromMemory(Value value) {
-  if (!getElementTypeOrSelf(value.getType()).isInteger(8))
-    return value;
-  return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, value, b.integer(value.getType(), 0));
+Value NodeEmitter::fromMemory(Value value, Type element) {
+  if (element.isInteger(1))
+    return b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, value, b.integer(value.getType(), 0));
+  return element.isBF16() ? b.unpackBF16(value) : value;
 }
 
-Value NodeEmitter::toMemory(Value value) {
-  if (!getElementTypeOrSelf(value.getType()).isInteger(1))
+Value NodeEmitter::toMemory(Value value, Type element) {
+  if (element.isBF16())
+    return b.packBF16(value);
+  if (!element.isInteger(1))
     return value;
   auto vector = dyn_cast<VectorType>(value.getType());
   return b.create<arith::ExtUIOp>(laneType(b.getI8Type(), vector ? vector.getNumElements() : 1), value);
@@ -360,12 +392,12 @@ Value NodeEmitter::load(Value pointer, Type element, const Offset &offset, bool 
                                              ValueRange{b.number(type, 0)}, alignment);
     }
   }
-  return element.isInteger(1) ? fromMemory(result) : result;
+  return fromMemory(result, element);
 }
 
 void NodeEmitter::storeAt(Value pointer, Type element, const Offset &offset, Value value) {
   unsigned alignment = elementBytes(element);
-  value = toMemory(value);
+  value = toMemory(value, element);
   if (!isa<VectorType>(value.getType())) {
     b.create<LLVM::StoreOp>(value, elementPointer(b, pointer, element, offset.scalar), alignment);
   } else if (!offset.vector && offset.lane == 1) {
@@ -388,7 +420,7 @@ void NodeEmitter::storeTo(Value pointer, Type element, Value offset, Value value
 }
 
 void NodeEmitter::store(Value value, const Root &root, RowScope &row) {
-  Type element = getElementTypeOrSelf(value.getType());
+  Type element = root.nodes.front()->type;
   storeAt(results[root.result], element, offsetOf(root.index, layout.resultStrides[root.result], row), value);
 }
 

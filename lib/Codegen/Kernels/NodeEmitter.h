@@ -61,6 +61,7 @@ public:
   mlir::Value lookup(const Node *node, RowScope &row) const {
     return node->onRow ? bodies.lookup({&row, node}) : shared.lookup(node);
   }
+  /// `value` is in the register type of the root, and rounded.
   void store(mlir::Value value, const Root &root, RowScope &row);
   void keep(mlir::Value value, const Node *node, RowScope &row);
 
@@ -89,8 +90,8 @@ private:
   mlir::Value load(mlir::Value pointer, mlir::Type element, const Offset &offset, bool vector);
   void storeAt(mlir::Value pointer, mlir::Type element, const Offset &offset, mlir::Value value);
   mlir::Value pointers(mlir::Value pointer, mlir::Type element, const Offset &offset);
-  mlir::Value fromMemory(mlir::Value value);
-  mlir::Value toMemory(mlir::Value value);
+  mlir::Value fromMemory(mlir::Value value, mlir::Type element);
+  mlir::Value toMemory(mlir::Value value, mlir::Type element);
   mlir::Value allLanes();
 
   LaneBuilder &b;
@@ -110,7 +111,7 @@ private:
   llvm::DenseMap<std::pair<RowScope *, const Node *>, mlir::Value> sigmoids;
 };
 
-/// The type that an element has in memory: booleans take one byte.
+/// The type that an element has in memory: booleans take one byte, bf16 is integers of 16 bits.
 mlir::Type memoryType(mlir::Type element);
 
 } // namespace nd

@@ -77,6 +77,9 @@ private:
     return at.mask ? b.select(at.mask, value, identity(kind, value.getType())) : value;
   }
   Value partialRow(const Root &root, Value chunk);
+  /// What a reduction in sums of bf16 has come to is rounded at its end.
+  Value rounded(Type type, Value sum) { return type.isBF16() ? b.roundToBF16(sum) : sum; }
+  Value rounded(const Root &root, Value sum) { return rounded(root.nodes.front()->type, sum); }
   SmallVector<const Node *> reductionsOf(unsigned stage) {
     SmallVector<const Node *> here;
     for (const Node *reduction : program.reductions)
@@ -212,7 +215,7 @@ void ProgramEmitter::overUnits(Value lo, Value hi, int64_t step, llvm::function_
 
 Value ProgramEmitter::partialRow(const Root &root, Value chunk) {
   Type type = LLVM::LLVMPointerType::get(b.getContext());
-  int64_t bytes = elementBytes(root.nodes.front()->type);
+  int64_t bytes = elementBytes(sumType(root));
   int64_t rowBytes = root.kind == Root::Total ? bytes : bytes * llvm::alignTo(program.columns, 64);
   Value offset = b.create<arith::MulIOp>(chunk, b.i64(rowBytes));
   offset = b.create<arith::AddIOp>(offset, b.i64(layout.partialOffset(root)));
@@ -256,7 +259,7 @@ void ProgramEmitter::emitChunk(Value chunk) {
   for (const Root &root : program.roots) {
     if (root.kind != Root::ColumnReduce)
       continue;
-    Type type = root.nodes.front()->type;
+    Type type = sumType(root);
     Value sums = partialRow(root, chunk);
     overColumns(
         Range::between(0, program.columns), {},
@@ -320,7 +323,8 @@ void ProgramEmitter::emitStage(unsigned stage, ArrayRef<RowScope *> rows, Value 
   Accumulators state;
   for (size_t k = 0; k < rows.size(); ++k)
     for (const Node *reduction : reductions)
-      state.push_back(identity(cast<ReduceOp>(reduction->op).getKind(), laneType(reduction->type, lanes)));
+      state.push_back(
+          identity(cast<ReduceOp>(reduction->op).getKind(), laneType(registerType(reduction->type), lanes)));
   auto body = [&](const nd::Columns &at, ValueRange accumulators) {
     return emitStageBody(stage, rows, chunk, at, accumulators);
   };
@@ -332,7 +336,8 @@ void ProgramEmitter::emitStage(unsigned stage, ArrayRef<RowScope *> rows, Value 
   size_t next = 0;
   for (RowScope *row : rows)
     for (const Node *reduction : reductions)
-      row->values[reduction] = horizontal(cast<ReduceOp>(reduction->op).getKind(), state[next++]);
+      row->values[reduction] =
+          rounded(reduction->type, horizontal(cast<ReduceOp>(reduction->op).getKind(), state[next++]));
 }
 
 ProgramEmitter::Accumulators ProgramEmitter::emitStageBody(unsigned stage, ArrayRef<RowScope *> rows, Value chunk,
@@ -363,7 +368,7 @@ void ProgramEmitter::accumulateColumns(ArrayRef<RowScope *> rows, Value chunk, c
   for (const Root &root : program.roots) {
     if (root.kind != Root::ColumnReduce)
       continue;
-    Type type = root.nodes.front()->type;
+    Type type = sumType(root);
     Value sums = partialRow(root, chunk);
     Value sum = nodes.loadFrom(sums, type, at.column, lanes);
     for (RowScope *row : rows)
@@ -410,7 +415,7 @@ void ProgramEmitter::emitColumnsOf(Value outer, const Range &range, int64_t jam)
     Accumulators initial;
     for (size_t k = 0; k < vectors.size(); ++k)
       for (const Root &root : program.roots)
-        initial.push_back(identity(root.reduction, laneType(root.nodes.front()->type, lanes)));
+        initial.push_back(identity(root.reduction, laneType(sumType(root), lanes)));
     auto forOp = b.create<scf::ForOp>(from, to, b.i64(1), initial);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(forOp.getBody());
@@ -443,7 +448,7 @@ void ProgramEmitter::emitColumnsOf(Value outer, const Range &range, int64_t jam)
       Accumulators initial;
       for (size_t k = 0; k < vectors.size(); ++k)
         for (const Root &root : program.roots)
-          initial.push_back(identity(root.reduction, laneType(root.nodes.front()->type, lanes)));
+          initial.push_back(identity(root.reduction, laneType(sumType(root), lanes)));
       auto forOp = b.create<scf::ForOp>(first, last, b.i64(blockRows), initial);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToEnd(forOp.getBody());
@@ -458,7 +463,8 @@ void ProgramEmitter::emitColumnsOf(Value outer, const Range &range, int64_t jam)
     row.row = first;
     for (auto [number, sum] : llvm::enumerate(sums)) {
       nodes.enterBody(vectors[number / program.roots.size()], 0);
-      nodes.store(sum, program.roots[number % program.roots.size()], row);
+      const Root &root = program.roots[number % program.roots.size()];
+      nodes.store(rounded(root, sum), root, row);
     }
     return Accumulators();
   };
@@ -478,7 +484,7 @@ void ProgramEmitter::emitTotal() {
     RowScope row;
     Accumulators initial;
     for (const Root &root : program.roots)
-      initial.push_back(identity(root.reduction, laneType(root.nodes.front()->type, lanes)));
+      initial.push_back(identity(root.reduction, laneType(sumType(root), lanes)));
     Accumulators sums = overColumns(
         Range::between(first, last), initial,
         [&](const nd::Columns &at, ValueRange sums) {
@@ -494,7 +500,7 @@ void ProgramEmitter::emitTotal() {
     for (auto [root, sum] : llvm::zip(program.roots, sums)) {
       Value total = horizontal(root.reduction, sum);
       if (layout.chunks == 1)
-        nodes.store(total, root, row);
+        nodes.store(rounded(root, total), root, row);
       else
         nodes.storeTo(partialRow(root, chunk), total.getType(), b.i64(0), total);
     }
@@ -506,7 +512,7 @@ void ProgramEmitter::emitFinish() {
   RowScope row;
   if (program.form == KernelProgram::Total) {
     for (const Root &root : program.roots) {
-      Type type = root.nodes.front()->type;
+      Type type = sumType(root);
       Value partials = partialRow(root, b.i64(0));
       Accumulators sum = overColumns(
           Range::between(0, layout.chunks), {identity(root.reduction, laneType(type, lanes))},
@@ -517,7 +523,7 @@ void ProgramEmitter::emitFinish() {
           },
           1);
       nodes.enterBody({}, 0);
-      nodes.store(horizontal(root.reduction, sum.front()), root, row);
+      nodes.store(rounded(root, horizontal(root.reduction, sum.front())), root, row);
     }
     return;
   }
@@ -527,7 +533,7 @@ void ProgramEmitter::emitFinish() {
         for (const Root &root : program.roots) {
           if (root.kind != Root::ColumnReduce)
             continue;
-          Type type = root.nodes.front()->type;
+          Type type = sumType(root);
           auto forOp = b.create<scf::ForOp>(b.i64(0), b.i64(layout.chunks), b.i64(1),
                                             ValueRange{identity(root.reduction, laneType(type, lanes))});
           {
@@ -538,7 +544,7 @@ void ProgramEmitter::emitFinish() {
             b.create<scf::YieldOp>(ValueRange{combine(root.reduction, forOp.getRegionIterArg(0), value)});
           }
           nodes.enterBody(at, 0);
-          nodes.store(forOp.getResult(0), root, row);
+          nodes.store(rounded(root, forOp.getResult(0)), root, row);
         }
         return Accumulators();
       },

@@ -86,9 +86,11 @@ private:
                                          elementBytes(buffer.element));
     if (buffer.element.isInteger(1))
       value = b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, value, b.integer(value.getType(), 0));
-    return value;
+    return buffer.element.isBF16() ? b.unpackBF16(value) : value;
   }
   void store(Value value, const Buffer &buffer, Value offset) {
+    if (buffer.element.isBF16())
+      value = b.packBF16(b.roundToBF16(value));
     b.create<LLVM::StoreOp>(value, address(buffer, offset), elementBytes(buffer.element));
   }
   Value loadIndex(const Buffer &buffer, Value offset) {
@@ -189,7 +191,7 @@ void SpecialEmitter::emit(ScatterAddOp op) {
   if (!op.getInit()) {
     loop(b.i64(0), b.i64(rows), 1, [&](Value row) {
       overColumns(contiguous, [&](Value column, int64_t lanes) {
-        store(b.number(laneType(table.element, lanes), 0), table,
+        store(b.number(laneType(registerType(table.element), lanes), 0), table,
               plus(times(row, rowStride), offsetOf(column, tableColumns)));
       });
     });
@@ -232,7 +234,7 @@ void SpecialEmitter::emit(ScatterAddAlongOp op) {
     Value sumsAt = offsetOf(unit, outerSums), indicesAt = offsetOf(unit, outerIndices),
           updatesAt = offsetOf(unit, outerUpdates);
     loop(b.i64(0), b.i64(sums.shape[dim]), 1, [&](Value position) {
-      store(b.number(sums.element, 0), sums, plus(sumsAt, times(position, sums.strides[dim])));
+      store(b.number(registerType(sums.element), 0), sums, plus(sumsAt, times(position, sums.strides[dim])));
     });
     loop(b.i64(0), b.i64(indices.shape[dim]), 1, [&](Value position) {
       Value index = loadIndex(indices, plus(indicesAt, times(position, indices.strides[dim])));
@@ -277,7 +279,7 @@ void SpecialEmitter::emit(CumSumOp op) {
   Buffer outerElements = elements.only(allBut(rank, dim)), outerSums = sums.only(allBut(rank, dim));
   loop(function.lo, function.hi, 1, [&](Value unit) {
     Value elementsAt = offsetOf(unit, outerElements), sumsAt = offsetOf(unit, outerSums);
-    loop(b.i64(0), b.i64(size), 1, {b.number(sums.element, 0)}, [&](Value number, ValueRange sum) {
+    loop(b.i64(0), b.i64(size), 1, {b.number(registerType(sums.element), 0)}, [&](Value number, ValueRange sum) {
       Value position = op.getReverse() ? b.create<arith::SubIOp>(b.i64(size - 1), number).getResult() : number;
       Value element = load(elements, plus(elementsAt, times(position, elements.strides[dim])));
       Value next = b.add(sum[0], element);

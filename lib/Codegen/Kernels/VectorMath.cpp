@@ -82,6 +82,30 @@ Value LaneBuilder::polynomial(Value x, ArrayRef<double> coefficients) {
   return result;
 }
 
+Value LaneBuilder::roundToBF16(Value x) {
+  Value bits = bitcast(x, getI32Type());
+  Type type = bits.getType();
+  Value odd = create<arith::AndIOp>(create<arith::ShRUIOp>(bits, integer(type, 16)), integer(type, 1));
+  Value rounded = add(add(bits, integer(type, 0x7fff)), odd);
+  // Rounding could carry a NaN's mantissa into its sign.
+  Value quiet = create<arith::OrIOp>(bits, integer(type, 0x400000));
+  rounded = select(compare(arith::CmpFPredicate::UNO, x, x), quiet, rounded);
+  return bitcast(create<arith::AndIOp>(rounded, integer(type, -0x10000)), getF32Type());
+}
+
+Value LaneBuilder::packBF16(Value x) {
+  Value bits = bitcast(x, getI32Type());
+  Value upper = create<arith::ShRUIOp>(bits, integer(bits.getType(), 16));
+  auto vector = dyn_cast<VectorType>(x.getType());
+  return create<arith::TruncIOp>(laneType(getI16Type(), vector ? vector.getNumElements() : 1), upper);
+}
+
+Value LaneBuilder::unpackBF16(Value bits) {
+  auto vector = dyn_cast<VectorType>(bits.getType());
+  Value wide = create<arith::ExtUIOp>(laneType(getI32Type(), vector ? vector.getNumElements() : 1), bits);
+  return bitcast(create<arith::ShLIOp>(wide, integer(wide.getType(), 16)), getF32Type());
+}
+
 Value LaneBuilder::power(Value base, Value exponent) {
   Value one = integer(base.getType(), 1), zero = integer(base.getType(), 0);
   auto bits = create<scf::ForOp>(i64(0), i64(getElementTypeOrSelf(base.getType()).getIntOrFloatBitWidth()), i64(1),

@@ -17,6 +17,11 @@ inline mlir::Type laneType(mlir::Type element, int64_t lanes) {
   return lanes == 1 ? element : mlir::VectorType::get({lanes}, element);
 }
 
+/// The type in which an element is computed. bf16 is computed in f32: its value is one whose low half is zero.
+inline mlir::Type registerType(mlir::Type element) {
+  return element.isBF16() ? mlir::Float32Type::get(element.getContext()) : element;
+}
+
 /// Emits arithmetic on scalars or vectors, whichever its operands are.
 class LaneBuilder : public mlir::ImplicitLocOpBuilder {
 public:
@@ -42,6 +47,12 @@ public:
   mlir::Value bitcast(mlir::Value value, mlir::Type element);
   /// Coefficients from the highest power down.
   mlir::Value polynomial(mlir::Value x, llvm::ArrayRef<double> coefficients);
+
+  /// f32 rounded to the nearest bf16, to even at a tie; a NaN stays a NaN. Processors without bf16 get the same bits.
+  mlir::Value roundToBF16(mlir::Value x);
+  /// The upper halves of f32 that have been rounded, as i16, and back.
+  mlir::Value packBF16(mlir::Value x);
+  mlir::Value unpackBF16(mlir::Value bits);
 
   /// Integers: base to a power that is not negative, by repeated squaring.
   mlir::Value power(mlir::Value base, mlir::Value exponent);

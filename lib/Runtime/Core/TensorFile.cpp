@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Runtime/Core/TensorFile.h"
+#include "nd/Runtime/Core/BFloat.h"
 #include "nd/Runtime/Core/nd.h"
 #include <algorithm>
 #include <cerrno>
@@ -164,19 +165,10 @@ uint16_t floatToHalf(float value) {
   return sign | static_cast<uint16_t>((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
 }
 
-uint16_t floatToBfloat(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, 4);
-  if ((bits & 0x7fffffff) > 0x7f800000)
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 bool isFloat(int32_t dtype) { return dtype >= ND_F32 && dtype <= ND_F64; }
 
 double loadElement(const char *at, int32_t dtype) {
   uint16_t half;
-  uint32_t bits;
   float single;
   double wide;
   switch (dtype) {
@@ -188,9 +180,7 @@ double loadElement(const char *at, int32_t dtype) {
     return wide;
   case ND_BF16:
     memcpy(&half, at, 2);
-    bits = static_cast<uint32_t>(half) << 16;
-    memcpy(&single, &bits, 4);
-    return static_cast<double>(single);
+    return static_cast<double>(bfloatToFloat(half));
   default:
     memcpy(&half, at, 2);
     return static_cast<double>(halfToFloat(half));
@@ -208,7 +198,7 @@ void storeElement(char *at, int32_t dtype, double value) {
     memcpy(at, &value, 8);
     return;
   default:
-    half = dtype == ND_BF16 ? floatToBfloat(single) : floatToHalf(single);
+    half = dtype == ND_BF16 ? floatToBFloat(single) : floatToHalf(single);
     memcpy(at, &half, 2);
   }
 }

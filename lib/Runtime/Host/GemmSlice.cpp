@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmSlice.h"
+#include "ConvertedGemm.h"
 #include "nd/Runtime/Core/Rank.h"
 #include <cstring>
 #include <dnnl.hpp>
@@ -120,6 +121,9 @@ std::shared_ptr<GemmSlice> nd::rt::makeGemmSlice(const nd_gemm_desc &desc, std::
   try {
     return makeMatmul(desc);
   } catch (const dnnl::error &problem) {
+    // Processors without AVX-512 have no products of bf16.
+    if (problem.status == dnnl_unimplemented && desc.dtype_ab == ND_BF16)
+      return makeConvertedSlice(desc);
     error = std::string("oneDNN: ") + problem.what();
     return nullptr;
   }

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reduce.h"
+#include "nd/Runtime/Core/BFloat.h"
 #include <algorithm>
-#include <cstring>
 
 using namespace nd::rt;
 
@@ -30,19 +30,8 @@ struct Plain {
   template <typename T> static T store(T value) { return value; }
 };
 struct Brain {
-  static float load(uint16_t bits) {
-    uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    memcpy(&value, &wide, 4);
-    return value;
-  }
-  static uint16_t store(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, 4);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-      return static_cast<uint16_t>(bits >> 16 | 0x40);
-    return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  }
+  static float load(uint16_t bits) { return bfloatToFloat(bits); }
+  static uint16_t store(float value) { return floatToBFloat(value); }
 };
 
 template <typename Stored, typename Computed, typename Form, typename Operation>

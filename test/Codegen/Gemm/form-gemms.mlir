@@ -97,3 +97,30 @@ func.func @outer_product(%a: tensor<4xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32
   %0 = nd.dot_general %a, %b contract = [] x [] : tensor<4xf32>, tensor<6xf32> -> tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
+
+// -----
+
+// One rounding is enough: the bias is added before it.
+// CHECK-LABEL: func.func @rounded_bias(
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xbf16>, %[[W:.*]]: tensor<8x8xbf16>, %[[B:.*]]: tensor<8xf32>
+func.func @rounded_bias(%x: tensor<4x8xbf16>, %w: tensor<8x8xbf16>, %b: tensor<8xf32>) -> tensor<4x8xbf16> {
+  // CHECK-NEXT: %[[Y:.*]] = nd.gemm %[[X]], %[[W]] bias(%[[B]] : tensor<8xf32>) : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  // CHECK-NEXT: return %[[Y]]
+  %0 = nd.dot_general %x, %w contract = [1] x [0] : tensor<4x8xbf16>, tensor<8x8xbf16> -> tensor<4x8xbf16>
+  %1 = arith.extf %0 : tensor<4x8xbf16> to tensor<4x8xf32>
+  %2 = nd.broadcast %b dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+  %3 = arith.addf %1, %2 : tensor<4x8xf32>
+  %4 = arith.truncf %3 : tensor<4x8xf32> to tensor<4x8xbf16>
+  return %4 : tensor<4x8xbf16>
+}
+
+// -----
+
+// f16 is multiplied in f32.
+// CHECK-LABEL: func.func @half(
+func.func @half(%x: tensor<4x8xf16>, %w: tensor<8x8xf16>) -> tensor<4x8xf16> {
+  // CHECK: %[[Y:.*]] = nd.gemm %{{.*}}, %{{.*}} : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+  // CHECK-NEXT: arith.truncf %[[Y]] : tensor<4x8xf32> to tensor<4x8xf16>
+  %0 = nd.dot_general %x, %w contract = [1] x [0] : tensor<4x8xf16>, tensor<8x8xf16> -> tensor<4x8xf16>
+  return %0 : tensor<4x8xf16>
+}

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter.h"
+#include "nd/Runtime/Core/BFloat.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -39,6 +40,8 @@ SmallVector<int64_t> Tensor::index(int64_t number) const {
   }
   return result;
 }
+
+double nd::test::roundToBF16(double value) { return rt::bfloatToFloat(rt::floatToBFloat(static_cast<float>(value))); }
 
 static double compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   bool unordered = std::isnan(a) || std::isnan(b);
@@ -335,7 +338,10 @@ bool nd::test::interpret(Operation *op, Values &values) {
                    });
   if (!known)
     return false;
-  for (auto [value, tensor] : llvm::zip(op->getResults(), out))
+  for (auto [value, tensor] : llvm::zip(op->getResults(), out)) {
+    if (cast<RankedTensorType>(value.getType()).getElementType().isBF16())
+      llvm::transform(tensor.data, tensor.data.begin(), roundToBF16);
     values[value] = std::move(tensor);
+  }
   return true;
 }

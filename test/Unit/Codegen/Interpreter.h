@@ -32,6 +32,8 @@ struct Tensor {
 
 using Values = llvm::DenseMap<mlir::Value, Tensor>;
 
+double roundToBF16(double value);
+
 /// Computes the results of one operation whose operands are in `values`; false for an operation that it does not know.
 bool interpret(mlir::Operation *op, Values &values);
 

@@ -21,6 +21,7 @@
 #include "nd/Codegen/Kernels/Passes.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Runtime/Core/ABI.h"
+#include "nd/Runtime/Core/BFloat.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -84,6 +85,8 @@ struct Buffer {
       char *to = at(tensor, number);
       if (element.isF32())
         *reinterpret_cast<float *>(to) = value;
+      else if (element.isBF16())
+        *reinterpret_cast<uint16_t *>(to) = rt::floatToBFloat(value);
       else if (element.isInteger(64))
         *reinterpret_cast<int64_t *>(to) = value;
       else if (element.isInteger(32))
@@ -97,6 +100,7 @@ struct Buffer {
     for (int64_t number = 0; number < tensor.size(); ++number) {
       char *from = at(tensor, number);
       tensor.data[number] = element.isF32()         ? *reinterpret_cast<float *>(from)
+                            : element.isBF16()      ? rt::bfloatToFloat(*reinterpret_cast<uint16_t *>(from))
                             : element.isInteger(64) ? *reinterpret_cast<int64_t *>(from)
                             : element.isInteger(32) ? *reinterpret_cast<int32_t *>(from)
                                                     : *from;
@@ -192,6 +196,8 @@ Tensor KernelTest::draw(func::FuncOp function, unsigned argument, std::mt19937 &
       value = function.getArgAttr(argument, "test.positive") ? positive(random) : normal(random);
     if (scale)
       value = static_cast<float>(value * scale.getValueAsDouble());
+    if (type.getElementType().isBF16())
+      value = roundToBF16(value);
   }
   if (function.getArgAttr(argument, "test.nan")) {
     tensor.data[random() % tensor.size()] = NAN;
@@ -317,10 +323,10 @@ void KernelTest::compare(const Tensor &actual, const Tensor &expected, Type elem
       largest = std::max(largest, std::fabs(value));
   for (int64_t number = 0; number < expected.size(); ++number) {
     double a = actual.data[number], e = expected.data[number];
-    bool equal = std::isnan(e)      ? std::isnan(a)
-                 : std::isinf(e)    ? a == e
-                 : !element.isF32() ? a == e
-                                    : std::fabs(a - e) <= tolerance * largest;
+    bool equal = std::isnan(e)              ? std::isnan(a)
+                 : std::isinf(e)            ? a == e
+                 : !isa<FloatType>(element) ? a == e
+                                            : std::fabs(a - e) <= tolerance * largest;
     ASSERT_TRUE(equal) << "result " << result << " element " << number << ": " << a << " instead of " << e
                        << " (largest " << largest << ")";
   }

@@ -32,6 +32,22 @@ def FormRepeat : Pass<"nd-form-repeat", "::mlir::ModuleOp"> {
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
 }
 
+def NDWidenAttention : Pass<"nd-widen-attention", "::mlir::func::FuncOp"> {
+  let summary = "computes attention of bf16 and f16 in f32";
+  let description = [{
+    The library's attention reads and writes f32: operands of 16 bits are converted before it, results after it.
+
+    ```mlir
+    %o, %lse = nd.attention %q, %k, %v scale = 1.0 : tensor<1x2x4x8xbf16>, ... -> tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>
+    // becomes, for each operand and the result
+    %qf = arith.extf %q : tensor<1x2x4x8xbf16> to tensor<1x2x4x8xf32>
+    %of, %lse = nd.attention %qf, %kf, %vf scale = 1.0 : tensor<1x2x4x8xf32>, ... -> tensor<1x2x4x8xf32>, tensor<1x2x4xf32>
+    %o = arith.truncf %of : tensor<1x2x4x8xf32> to tensor<1x2x4x8xbf16>
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 def NDToRT : Pass<"nd-to-rt", "::mlir::ModuleOp"> {
   let summary = "turns the module's function into a program on buffers";
   let description = [{

@@ -12,6 +12,7 @@
 #include "ElementwiseGradient.h"
 #include "MathGradients.h"
 #include "nd/Dialect/ND/IR/ExternalModels.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 
 using namespace mlir;
 using namespace nd;
@@ -79,7 +80,7 @@ void selectRule(GradientRule<arith::SelectOp> &rule) {
 }
 
 template <typename OpTy> void conversionRule(GradientRule<OpTy> &rule) {
-  Type elementType = tensorTypeOf(rule.operand(0)).getElementType();
+  Type elementType = gradientElementType(rule.operand(0));
   rule.set(0, [&] { return convertFloat(rule.emit.builder, rule.emit.loc, rule.grad, elementType); });
 }
 

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arithmetic.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 
 using namespace mlir;
 using namespace nd;
@@ -100,9 +101,9 @@ Gradients LayerNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultG
   if (wanted[0])
     result[0] = norm.ofInput(getWeight(), /*isCentered=*/true, getInput().getType().getElementType());
   if (wanted[1])
-    result[1] = norm.ofWeight(getWeight().getType().getElementType());
+    result[1] = norm.ofWeight(gradientElementType(getWeight()));
   if (getBias() && wanted[2])
-    result[2] = norm.ofBias(getBias().getType().getElementType());
+    result[2] = norm.ofBias(gradientElementType(getBias()));
   return result;
 }
 
@@ -114,7 +115,7 @@ Gradients RmsNormOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGra
   if (wanted[0])
     result[0] = norm.ofInput(getWeight(), /*isCentered=*/false, getInput().getType().getElementType());
   if (getWeight() && wanted[1])
-    result[1] = norm.ofWeight(getWeight().getType().getElementType());
+    result[1] = norm.ofWeight(gradientElementType(getWeight()));
   return result;
 }
 
@@ -137,11 +138,17 @@ Gradients RopeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads,
     strides.back() = getInterleaved() ? 2 : 1;
     return SliceOp::create(builder, getLoc(), withShape(type, shape), value, starts, strides);
   };
-  Value a = member(getInput(), 0), b = member(getInput(), 1), gradA = member(grad, 0), gradB = member(grad, 1);
+  auto wide = [&](Value value) { return convertFloat(builder, getLoc(), value, builder.getF32Type()); };
+  Value a = wide(member(getInput(), 0)), b = wide(member(getInput(), 1)), gradA = wide(member(grad, 0)),
+        gradB = wide(member(grad, 1));
+  auto ofTable = [&](Value terms) {
+    Value sum = reduceSum(builder, getLoc(), terms, {1});
+    return convertFloat(builder, getLoc(), sum, getCos().getType().getElementType());
+  };
   if (wanted[1])
-    result[1] = reduceSum(builder, getLoc(), emit.add(emit.mul(gradA, a), emit.mul(gradB, b)), {1});
+    result[1] = ofTable(emit.add(emit.mul(gradA, a), emit.mul(gradB, b)));
   if (wanted[2])
-    result[2] = reduceSum(builder, getLoc(), emit.sub(emit.mul(gradB, a), emit.mul(gradA, b)), {1});
+    result[2] = ofTable(emit.sub(emit.mul(gradB, a), emit.mul(gradA, b)));
   return result;
 }
 

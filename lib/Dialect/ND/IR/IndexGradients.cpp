@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arithmetic.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 
 using namespace mlir;
 using namespace nd;
@@ -17,8 +18,9 @@ using Gradients = FailureOr<SmallVector<Value>>;
 
 Gradients TakeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
   RankedTensorType type = getTable().getType();
-  Value grad = ScatterAddOp::create(builder, getLoc(), withShape(type, type.getShape()), getIndices(),
-                                    resultGrads.front(), Value(), getPaddingIdxAttr(), ArrayAttr());
+  Value updates = convertFloat(builder, getLoc(), resultGrads.front(), gradientElementType(getTable()));
+  Value grad = ScatterAddOp::create(builder, getLoc(), withShape(tensorTypeOf(updates), type.getShape()), getIndices(),
+                                    updates, Value(), getPaddingIdxAttr(), ArrayAttr());
   return SmallVector<Value>{grad, Value()};
 }
 

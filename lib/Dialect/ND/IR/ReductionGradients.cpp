@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Arithmetic.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 
 using namespace mlir;
 using namespace nd;
@@ -83,7 +84,7 @@ Gradients DotGeneralOp::buildGradient(OpBuilder &builder, ArrayRef<Value> result
       operand.target[otherDim] = dim;
     for (auto [dim, otherDim] : llvm::zip_equal(contracted, otherContracted))
       operand.target[otherDim] = dim;
-    return contract(builder, getLoc(), result, operand, elementType);
+    return contract(builder, getLoc(), result, operand, gradientElementType(ofLhs ? getLhs() : getRhs()));
   };
   return SmallVector<Value>{wanted[0] ? gradientOf(true) : Value(), wanted[1] ? gradientOf(false) : Value()};
 }

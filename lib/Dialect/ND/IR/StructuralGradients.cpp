@@ -9,16 +9,26 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/GradientType.h"
 
 using namespace mlir;
 using namespace nd;
 
 using Gradients = FailureOr<SmallVector<Value>>;
 
+/// f32 for floats of 16 bits.
+static Type sumElementType(Type elementType) {
+  bool isShort = elementType.isF16() || elementType.isBF16();
+  return isShort ? Float32Type::get(elementType.getContext()) : elementType;
+}
+
 Gradients BroadcastOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
   SmallVector<int64_t> added = llvm::filter_to_vector(sequence(getType().getRank()),
                                                       [&](int64_t dim) { return !llvm::is_contained(getDims(), dim); });
-  return SmallVector<Value>{reduceSum(builder, getLoc(), resultGrads.front(), added)};
+  // Sums are in f32, and rounded once.
+  Value grad = convertFloat(builder, getLoc(), resultGrads.front(), sumElementType(getType().getElementType()));
+  Value sum = reduceSum(builder, getLoc(), grad, added);
+  return SmallVector<Value>{convertFloat(builder, getLoc(), sum, gradientElementType(getInput()))};
 }
 
 Gradients ReshapeOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {
@@ -39,9 +49,10 @@ Gradients SliceOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads
     high.push_back(extent - end);
     interior.push_back(stride - 1);
   }
-  Value zero = scalar(builder, getLoc(), inputType.getElementType(), 0.0);
-  return SmallVector<Value>{PadOp::create(builder, getLoc(), withShape(inputType, inputType.getShape()),
-                                          resultGrads.front(), zero, getStarts(), high, interior)};
+  Value grad = resultGrads.front();
+  Value zero = scalar(builder, getLoc(), tensorTypeOf(grad).getElementType(), 0.0);
+  return SmallVector<Value>{PadOp::create(builder, getLoc(), withShape(tensorTypeOf(grad), inputType.getShape()), grad,
+                                          zero, getStarts(), high, interior)};
 }
 
 Gradients PadOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultGrads, ArrayRef<bool> wanted) {

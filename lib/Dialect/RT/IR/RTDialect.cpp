@@ -35,21 +35,35 @@ void RTDialect::initialize() {
       >();
 }
 
+/// MLIR reads any layout as an affine map; those of rt are the identity or say their strides, and are asked for often.
+static std::optional<Layout> readLayout(MemRefType type) {
+  Layout layout;
+  if (auto strided = dyn_cast<StridedLayoutAttr>(type.getLayout())) {
+    llvm::append_range(layout.strides, strided.getStrides());
+    layout.offset = strided.getOffset();
+    return layout;
+  }
+  if (type.getLayout().isIdentity()) {
+    layout.strides.resize(type.getRank());
+    int64_t stride = 1;
+    for (int64_t dim = type.getRank() - 1; dim >= 0; stride *= type.getDimSize(dim--))
+      layout.strides[dim] = stride;
+    return layout;
+  }
+  if (failed(type.getStridesAndOffset(layout.strides, layout.offset)))
+    return std::nullopt;
+  return layout;
+}
+
 bool rt::hasStaticStrides(Type type) {
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref || !memref.hasStaticShape())
     return false;
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  return succeeded(memref.getStridesAndOffset(strides, offset)) && !ShapedType::isDynamic(offset) &&
-         llvm::none_of(strides, ShapedType::isDynamic);
+  std::optional<Layout> layout = readLayout(memref);
+  return layout && !ShapedType::isDynamic(layout->offset) && llvm::none_of(layout->strides, ShapedType::isDynamic);
 }
 
-Layout rt::getLayout(MemRefType type) {
-  Layout layout;
-  (void)type.getStridesAndOffset(layout.strides, layout.offset);
-  return layout;
-}
+Layout rt::getLayout(MemRefType type) { return readLayout(type).value_or(Layout()); }
 
 bool rt::isContiguous(MemRefType type) {
   Layout layout = getLayout(type);
