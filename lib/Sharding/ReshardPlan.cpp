@@ -257,11 +257,16 @@ private:
     expandPermutes(index, state, permuted, 0);
   }
 
-  /// Subsets of the axes to be reduced, in any order where that matters.
+  /// Subsets of the axes to be reduced. Scattered ones are in the order in which the target has them, the others behind:
+  /// no other order is cheaper.
   void expandReductions(int64_t index, const TensorSharding &state) {
     AxisList reducible;
+    for (const AxisList &axes : to.dims)
+      for (unsigned axis : axes)
+        if (llvm::is_contained(state.unreduced, axis))
+          reducible.push_back(axis);
     for (unsigned axis : state.unreduced)
-      if (movable.test(axis))
+      if (movable.test(axis) && !llvm::is_contained(reducible, axis))
         reducible.push_back(axis);
     for (unsigned subset = 1; subset < 1u << reducible.size(); ++subset) {
       AxisList axes;
@@ -273,14 +278,13 @@ private:
         }
       if (after.unreduced.empty())
         after.kind = ReductionKind::sum;
+      for (int64_t dim : llvm::seq<int64_t>(shape.size())) {
+        TensorSharding scattered = after;
+        scattered.dims[dim].append(axes);
+        take(index, {Kind::ReduceScatter, axes, dim, 0, {}, {}, {}, scattered});
+      }
+      llvm::sort(axes);
       take(index, {Kind::AllReduce, axes, 0, 0, {}, {}, {}, after});
-      do
-        for (int64_t dim : llvm::seq<int64_t>(shape.size())) {
-          TensorSharding scattered = after;
-          scattered.dims[dim].append(axes);
-          take(index, {Kind::ReduceScatter, axes, dim, 0, {}, {}, {}, scattered});
-        }
-      while (std::next_permutation(axes.begin(), axes.end()));
     }
   }
 
