@@ -20,8 +20,11 @@ namespace {
 constexpr const char *bareArguments[] = {"input", "weight", "scalar"};
 constexpr const char *bareResults[] = {"output", "metric", "weight"};
 
-bool isArgument(StringRef kind) { return kind != "output" && kind != "metric" && kind != "gradient"; }
-bool isResult(StringRef kind) { return kind != "input" && kind != "scalar"; }
+// A rank's coordinates are neither: the runtime fills them in.
+bool isArgument(StringRef kind) {
+  return kind != "output" && kind != "metric" && kind != "gradient" && kind != "coordinate";
+}
+bool isResult(StringRef kind) { return kind != "input" && kind != "scalar" && kind != "coordinate"; }
 
 /// The tensor of that kind and name in the model: one of the program, or its parts.
 std::vector<int32_t> findTensors(const Manifest &manifest, StringRef kind, StringRef name) {

@@ -177,6 +177,8 @@ public:
     for (unsigned axis : from.unreduced)
       if (!llvm::is_contained(to.unreduced, axis))
         movable.set(axis);
+    for (int64_t size : mesh)
+      ranks *= size;
   }
 
   ReshardSteps run() {
@@ -216,11 +218,15 @@ private:
     queue.push({cost, it->second});
   }
 
+  /// A permute of many ranks, of which nearly all get another shard: not worth to be counted exactly.
+  bool isOfManyRanks(const ReshardStep &step) const { return step.kind == Kind::Permute && ranks > 256; }
+
   void take(int64_t parent, ReshardStep step) {
     step.before = nodes[parent].state;
     step.reduction = step.before.kind;
     Cost cost = nodes[parent].cost;
-    cost.elements += sentElements(mesh, shape, step);
+    cost.elements +=
+        isOfManyRanks(step) ? ranks * shardElements(mesh, shape, step.before.dims) : sentElements(mesh, shape, step);
     cost.collectives += step.kind != Kind::AllSlice;
     cost.others += step.kind == Kind::AllSlice || step.kind == Kind::AllGather;
     TensorSharding after = step.after;
@@ -257,11 +263,16 @@ private:
     expandPermutes(index, state, permuted, 0);
   }
 
-  /// Subsets of the axes to be reduced, in any order where that matters.
+  /// Subsets of the axes to be reduced. Scattered ones are in any order, or of many axes in that in which the target
+  /// has them, with the others behind.
   void expandReductions(int64_t index, const TensorSharding &state) {
     AxisList reducible;
+    for (const AxisList &axes : to.dims)
+      for (unsigned axis : axes)
+        if (llvm::is_contained(state.unreduced, axis))
+          reducible.push_back(axis);
     for (unsigned axis : state.unreduced)
-      if (movable.test(axis))
+      if (movable.test(axis) && !llvm::is_contained(reducible, axis))
         reducible.push_back(axis);
     for (unsigned subset = 1; subset < 1u << reducible.size(); ++subset) {
       AxisList axes;
@@ -273,18 +284,22 @@ private:
         }
       if (after.unreduced.empty())
         after.kind = ReductionKind::sum;
+      AxisList inTargetOrder = axes;
+      llvm::sort(axes);
       take(index, {Kind::AllReduce, axes, 0, 0, {}, {}, {}, after});
       do
         for (int64_t dim : llvm::seq<int64_t>(shape.size())) {
+          const AxisList &order = hasManyAxes() ? inTargetOrder : axes;
           TensorSharding scattered = after;
-          scattered.dims[dim].append(axes);
-          take(index, {Kind::ReduceScatter, axes, dim, 0, {}, {}, {}, scattered});
+          scattered.dims[dim].append(order);
+          take(index, {Kind::ReduceScatter, order, dim, 0, {}, {}, {}, scattered});
         }
-      while (std::next_permutation(axes.begin(), axes.end()));
+      while (!hasManyAxes() && std::next_permutation(axes.begin(), axes.end()));
     }
   }
 
-  /// All ways to cut each dimension into as many shards as now: `permuted` holds the axes chosen so far.
+  /// All ways to cut each dimension into as many shards as now: `permuted` holds the axes chosen so far. Of many axes
+  /// only those in which a dimension has the target's axes in front and others in the order of the mesh.
   void expandPermutes(int64_t index, const TensorSharding &state, TensorSharding &permuted, size_t dim) {
     if (dim == shape.size()) {
       if (permuted.dims != state.dims)
@@ -298,12 +313,22 @@ private:
       return;
     }
     for (unsigned axis : movable.set_bits()) {
+      if (hasManyAxes() && !continuesWell(permuted.dims[dim], to.dims[dim], axis))
+        continue;
       if (missing % mesh[axis] != 0 || permuted.shards(axis) || llvm::is_contained(state.unreduced, axis))
         continue;
       permuted.dims[dim].push_back(axis);
       expandPermutes(index, state, permuted, dim);
       permuted.dims[dim].pop_back();
     }
+  }
+
+  /// Beyond this many axes whose use changes, a search through all orders of axes takes too long.
+  bool hasManyAxes() const { return movable.count() > 3; }
+
+  static bool continuesWell(ArrayRef<unsigned> axes, ArrayRef<unsigned> target, unsigned next) {
+    bool isTargets = axes.size() <= target.size() && target.take_front(axes.size()) == axes;
+    return isTargets || axes.back() < next;
   }
 
   /// Whether two lists of axes, which make as many shards, cut a dimension into the same shards.
@@ -342,6 +367,7 @@ private:
   }
 
   MeshSizes mesh;
+  int64_t ranks = 1;
   ArrayRef<int64_t> shape;
   const TensorSharding &from, &to;
   SmallVector<size_t> fixed;      ///< axes in front of each dimension that stay
