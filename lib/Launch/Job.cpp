@@ -49,13 +49,13 @@ Error systemError(const Twine &what) { return makeError(what + ": " + strerror(e
 } // namespace
 
 Job::Job(const Manifest &manifest)
-    : manifest(manifest), layout(manifest.ranks, static_cast<int64_t>(manifest.axes.size())),
+    : manifest(manifest), layout(manifest.ranks),
       startTime(monotonicMilliseconds()) {}
 
 Job::~Job() {
   killAll();
   if (shared)
-    munmap(shared, layout.totalBytes());
+    munmap(shared, layout.controlBytes());
   if (memory >= 0)
     close(memory);
   if (signals >= 0) {
@@ -89,9 +89,9 @@ static Error checkMemory(const Manifest &manifest) {
 
 Error Job::createSharedMemory() {
   memory = memfd_create("nd", MFD_CLOEXEC);
-  if (memory < 0 || ftruncate(memory, layout.totalBytes()) != 0)
+  if (memory < 0 || ftruncate(memory, layout.controlBytes()) != 0)
     return systemError("cannot create the job's shared memory");
-  void *mapped = mmap(nullptr, layout.totalBytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  void *mapped = mmap(nullptr, layout.controlBytes(), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (mapped == MAP_FAILED)
     return systemError("cannot map the job's shared memory");
   shared = static_cast<char *>(mapped);
@@ -249,9 +249,7 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
     auto count = in.get<uint32_t>();
     for (uint32_t i = 0; i < count && in.ok(); ++i) {
       SentBytes entry;
-      entry.axes = in.get<uint32_t>();
-      entry.kind = in.get<int32_t>();
-      entry.isScalar = in.get<int32_t>();
+      entry.collective = in.get<int32_t>();
       entry.bytes = in.get<int64_t>();
       report.sent.push_back(entry);
     }

@@ -30,14 +30,6 @@ SmallVector<int64_t, 4> TensorInfo::modelShape() const {
   return shape;
 }
 
-std::string Manifest::groupName(uint32_t mask) const {
-  std::string name;
-  for (size_t axis = 0; axis < axes.size(); ++axis)
-    if ((mask >> axis & 1) && axisSizes[axis] > 1)
-      name += (name.empty() ? "" : "+") + axes[axis];
-  return name;
-}
-
 Error nd::launch::makeError(const Twine &message) {
   return createStringError(std::make_error_code(std::errc::invalid_argument), message);
 }
@@ -171,7 +163,9 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
       if (const json::Object *info = entry.getAsObject())
         manifest.collectives.push_back({info->getString("kind").value_or("").str(),
                                         info->getString("name").value_or("").str(),
-                                        info->getString("location").value_or("").str()});
+                                        info->getString("location").value_or("").str(),
+                                        info->getString("group").value_or("").str(),
+                                        info->getBoolean("scalar").value_or(false)});
   if (json::Object *model = fields.getObject("model"))
     manifest.model = std::move(*model);
   if (const json::Object *memory = fields.getObject("memory"))

@@ -17,17 +17,6 @@ namespace {
 /// JSON has no NaN and no infinity.
 json::Value number(double value) { return std::isfinite(value) ? json::Value(value) : json::Value(nullptr); }
 
-StringRef kindName(int32_t kind) {
-  switch (kind) {
-  case ND_ALL_REDUCE:
-    return "all_reduce";
-  case ND_ALL_GATHER:
-    return "all_gather";
-  default:
-    return "reduce_scatter";
-  }
-}
-
 std::string duration(double seconds) {
   auto whole = static_cast<int64_t>(seconds + 0.5);
   auto two = [](int64_t value) { return (value < 10 ? ":0" : ":") + std::to_string(value); };
@@ -45,9 +34,11 @@ std::optional<StepMetrics> MetricsCollector::add(int64_t rank, const StepReport 
   metrics.arenaBytes = arenaBytes;
   metrics.residentBytes = std::max(metrics.residentBytes, report.residentBytes);
   for (const SentBytes &entry : report.sent) {
-    std::string group = entry.isScalar ? "scalar" : manifest.groupName(entry.axes);
-    if (!group.empty())
-      metrics.sent[group][kindName(entry.kind).str()] += entry.bytes;
+    if (entry.collective < 0 || entry.collective >= static_cast<int32_t>(manifest.collectives.size()))
+      continue;
+    const CollectiveInfo &info = manifest.collectives[entry.collective];
+    if (!info.group.empty())
+      metrics.sent[info.isScalar ? "scalar" : info.group][info.kind] += entry.bytes;
   }
   if (++metrics.reports < manifest.ranks)
     return std::nullopt;

@@ -51,8 +51,8 @@ void ProgramLifetimes::findShared(rt::ProgramOp program) {
     };
     for (Value operand : op.getOperands()) {
       if (auto start = operand.getDefiningOp<rt::CollectiveStartOp>()) {
-        touch(start.getSource());
-        touch(start.getTarget());
+        for (Value moved : start.getOperands())
+          touch(moved);
       } else {
         touch(operand);
       }

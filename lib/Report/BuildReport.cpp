@@ -141,7 +141,7 @@ private:
     Type type = cast<MemRefType>(sourcesOf(start).front().getType()).getElementType();
     collective.kind = rt::stringifyCollectiveKind(start.getKind()).str();
     collective.scalar = start.getScalar();
-    collective.group = collective.scalar ? "scalar" : groupLabel(mesh, start.getAxes());
+    collective.group = collective.scalar ? "scalar" : mesh.getGroupLabel(start.getAxes());
     collective.type = typeName(type);
     collective.name = start.getName().str();
     collective.reason = start.getReason().value_or("").str();
@@ -149,7 +149,9 @@ private:
     collective.phase = currentPhase;
     collective.times = rt::getTimes(start);
     collective.payload = payloadBytes(start);
-    collective.sent = sentBytes(kind, collective.shape, collective.payload);
+    collective.sent = kind == CommKind::Permute
+                          ? permutedBytes(start.getPermutation(), collective.shape, collective.payload)
+                          : sentBytes(kind, collective.shape, collective.payload);
     int64_t groups = report.ranks / collective.shape.ranks();
     collective.sent.total *= groups;
     collective.sent.betweenNodes *= groups;

@@ -25,16 +25,14 @@ CommKind nd::commKind(rt::CollectiveKind kind) {
     return CommKind::AllGather;
   case rt::CollectiveKind::reduce_scatter:
     return CommKind::ReduceScatter;
+  case rt::CollectiveKind::all_to_all:
+    return CommKind::AllToAll;
+  case rt::CollectiveKind::permute:
+    return CommKind::Permute;
   }
   llvm_unreachable("all kinds are listed");
 }
 
-std::string nd::groupLabel(MeshOp mesh, ArrayAttr axes) {
-  std::string label;
-  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-    if (llvm::is_contained(axes, Attribute(axis.getName())) && axis.getSize() > 1)
-      label += (label.empty() ? "" : "+") + axis.getName().getValue().str();
-  return label;
+bool nd::isCollective(Operation *op) {
+  return isa<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op);
 }
-
-bool nd::isCollective(Operation *op) { return isa<AllGatherOp, AllReduceOp, ReduceScatterOp>(op); }

@@ -13,14 +13,13 @@
 
 namespace nd {
 
-inline llvm::SmallVector<mlir::Value> sourcesOf(rt::CollectiveStartOp start) { return {start.getSource()}; }
-inline llvm::SmallVector<mlir::Value> targetsOf(rt::CollectiveStartOp start) { return {start.getTarget()}; }
+inline llvm::SmallVector<mlir::Value> sourcesOf(rt::CollectiveStartOp start) { return start.getSources(); }
+inline llvm::SmallVector<mlir::Value> targetsOf(rt::CollectiveStartOp start) { return start.getTargets(); }
 
 /// Of the whole tensors on a rank: the sources, of an all-gather the targets.
 int64_t payloadBytes(rt::CollectiveStartOp start);
 CommKind commKind(rt::CollectiveKind kind);
 /// As metrics name the ranks along these axes.
-std::string groupLabel(MeshOp mesh, mlir::ArrayAttr axes);
 /// An operation on tensors that sends.
 bool isCollective(mlir::Operation *op);
 

@@ -19,7 +19,7 @@ bool keepsTensor(Operation *op) {
 }
 
 std::string describe(Operation *op, MeshOp mesh) {
-  std::string group = groupLabel(mesh, op->getAttrOfType<ArrayAttr>("axes"));
+  std::string group = mesh.getGroupLabel(op->getAttrOfType<ArrayAttr>("axes"));
   return (op->getName().stripDialect() + " over " + group).str();
 }
 

@@ -21,6 +21,10 @@ llvm::SmallBitVector only(int64_t rank, int64_t dim) {
   return dims;
 }
 
+bool isCollective(Operation *op) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp, AllSliceOp>(op);
+}
+
 /// The dimension that the axis shards, if any.
 std::optional<int64_t> dimShardedOver(const TensorSharding &sharding, unsigned axis) {
   for (auto [dim, axes] : llvm::enumerate(sharding.dims))
@@ -38,7 +42,7 @@ std::string LocalVerifier::State::str() const {
   case Kind::Shard: {
     std::string text = "sharded in dimension ";
     llvm::interleave(dims.set_bits(), [&](unsigned dim) { text += std::to_string(dim); }, [&] { text += " or "; });
-    return text;
+    return shift ? text + ", each rank with the shard of the one " + std::to_string(shift) + " before it" : text;
   }
   case Kind::Partial:
     return "a partial " + stringifyReductionKind(reduction).str();
@@ -102,7 +106,7 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
     std::optional<int64_t> dim = dimShardedOver(*sharding, axis);
     // A constant part of a sharded result is equal on all ranks.
     bool fits = state.kind == State::Kind::Same || state.kind == State::Kind::Unknown ||
-                (state.kind == State::Kind::Shard && dim && state.dims.test(*dim));
+                (state.kind == State::Kind::Shard && dim && state.dims.test(*dim) && state.shift == 0);
     if (!fits)
       return error(program.getReturn(), axis)
              << describeResult(function, index) << " is " << state.str() << ", but has to be "
@@ -111,34 +115,139 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
   return success();
 }
 
+/// The block of each dimension that a rank with these coordinates holds.
+static SmallVector<int64_t> blockOf(MeshSizes mesh, const TensorSharding &sharding, ArrayRef<int64_t> coordinates) {
+  SmallVector<int64_t> block;
+  for (const AxisList &axes : sharding.dims) {
+    int64_t index = 0;
+    for (unsigned axis : axes)
+      index = index * mesh[axis] + coordinates[axis];
+    block.push_back(index);
+  }
+  return block;
+}
+
+/// A permutation between two shardings: every rank must receive from one that has the block it needs.
+LogicalResult LocalVerifier::verifyPermutation(PermuteOp op) {
+  if (!op.getBefore())
+    return success();
+  MeshSizes sizes = mesh.getSizes();
+  FailureOr<TensorSharding> before = mesh.fromAxes(*op.getBefore(), "the tensor", [&] { return op.emitError(); });
+  FailureOr<TensorSharding> after = mesh.fromAxes(*op.getAfter(), "the tensor", [&] { return op.emitError(); });
+  FailureOr<AxisList> group = mesh.axesOf(op.getAxes(), [&] { return op.emitError(); });
+  if (failed(before) || failed(after) || failed(group))
+    return failure();
+  if (before->unreduced != after->unreduced || before->kind != after->kind)
+    return op.emitError() << "a permute does not reduce, but goes from " << *op.getBefore() << " to " << *op.getAfter();
+  for (auto [dim, axes] : llvm::enumerate(before->dims))
+    if (numShards(sizes, axes) != numShards(sizes, after->dims[dim]))
+      return op.emitError() << "a permute keeps the number of shards, but goes from " << *op.getBefore() << " to "
+                            << *op.getAfter() << " in dimension " << dim;
+  int64_t ranks = 1;
+  for (int64_t size : sizes)
+    ranks *= size;
+  for (int64_t rank : llvm::seq(ranks)) {
+    SmallVector<int64_t> coordinates(sizes.size());
+    int64_t rest = rank;
+    for (size_t axis = sizes.size(); axis-- > 0; rest /= sizes[axis])
+      coordinates[axis] = rest % sizes[axis];
+    int64_t position = 0;
+    for (unsigned axis : *group)
+      position = position * sizes[axis] + coordinates[axis];
+    SmallVector<int64_t> source(coordinates);
+    int64_t from = op.getSources()[position];
+    for (unsigned axis : llvm::reverse(*group)) {
+      source[axis] = from % sizes[axis];
+      from /= sizes[axis];
+    }
+    if (blockOf(sizes, *before, source) != blockOf(sizes, *after, coordinates))
+      return op.emitError() << "rank " << rank << " does not receive its block of " << *op.getAfter()
+                            << " from position " << op.getSources()[position] << ", which has a block of "
+                            << *op.getBefore();
+  }
+  return success();
+}
+
+LocalVerifier::State LocalVerifier::throughPermute(PermuteOp op, const State &state, unsigned axis) {
+  int64_t size = mesh.getSizes()[axis];
+  ArrayRef<int64_t> sources = op.getSources();
+  // A ring: everyone receives from the rank `shift` places before it.
+  int64_t shift = (size - sources[0]) % size;
+  bool rotates = op.getAxes().size() == 1;
+  for (auto [position, source] : llvm::enumerate(sources))
+    rotates &= (source + shift) % size == static_cast<int64_t>(position);
+  if (state.kind == State::Kind::Same)
+    return state;
+  if (!rotates || state.kind != State::Kind::Shard)
+    return {State::Kind::Unknown, {}, {}};
+  State result = state;
+  result.shift = (state.shift + shift) % size;
+  return result;
+}
+
+FailureOr<LocalVerifier::State> LocalVerifier::throughCollective(Operation *op, unsigned index, const State &state,
+                                                                 unsigned axis) {
+  int64_t rank = typeOf(op->getResult(index)).getRank();
+  bool known = state.kind != State::Kind::Unknown;
+  auto shard = [&](int64_t dim) { return State{State::Kind::Shard, only(rank, dim), {}}; };
+  auto isShardOf = [&](int64_t dim) {
+    return !known || (state.kind == State::Kind::Shard && state.dims.test(dim) && state.shift == 0);
+  };
+  if (auto gather = dyn_cast<AllGatherOp>(op)) {
+    int64_t dim = gather.getDims()[index];
+    if (!isShardOf(dim))
+      return error(op, axis) << "gathers dimension " << dim << " of a tensor that is " << state.str();
+    return State();
+  }
+  if (auto exchange = dyn_cast<AllToAllOp>(op)) {
+    if (!isShardOf(exchange.getConcatDim()))
+      return error(op, axis) << "joins dimension " << exchange.getConcatDim() << " of a tensor that is " << state.str();
+    return shard(exchange.getSplitDim());
+  }
+  if (auto slice = dyn_cast<AllSliceOp>(op)) {
+    if (known && state.kind != State::Kind::Same)
+      return error(op, axis) << "cuts a shard out of a tensor that is " << state.str();
+    return shard(slice.getDim());
+  }
+  if (auto permute = dyn_cast<PermuteOp>(op)) {
+    if (!permute.getBefore())
+      return throughPermute(permute, state, axis);
+    auto along = [&](ShardingAttr sharding) -> std::optional<int64_t> {
+      for (int64_t dim : llvm::seq(sharding.getRank()))
+        if (llvm::is_contained(sharding.getDimAxes(dim), mesh.getName(axis)))
+          return dim;
+      return std::nullopt;
+    };
+    std::optional<int64_t> before = along(*permute.getBefore()), after = along(*permute.getAfter());
+    if (known && (before ? !isShardOf(*before) : state.kind != State::Kind::Same))
+      return error(op, axis) << "permutes a tensor that is " << state.str() << ", but says that it is sharded by "
+                             << *permute.getBefore();
+    return after ? shard(*after) : State();
+  }
+  ReductionKind kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
+  if (known && (state.kind != State::Kind::Partial || state.reduction != kind))
+    return error(op, axis) << "combines (" << stringifyReductionKind(kind) << ") operand " << index << ", which is "
+                           << state.str();
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+    return shard(scatter.getDims()[index]);
+  return State();
+}
+
 LogicalResult LocalVerifier::visitCollective(Operation *op, unsigned axis) {
   bool overAxis = llvm::is_contained(op->getAttrOfType<ArrayAttr>("axes"), Attribute(mesh.getName(axis)));
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     const State state = states.find(operand)->second;
-    Value result = op->getResult(index);
-    if (!overAxis) {
-      states[result] = state;
-      bool needsReduced = isa<AllReduceOp, ReduceScatterOp>(op) && state.kind == State::Kind::Partial;
-      if (needsReduced && state.reduction != op->getAttrOfType<ReductionKindAttr>("kind").getValue())
-        return error(op, axis) << "operand " << index << " is " << state.str()
-                               << " and cannot be combined otherwise first";
+    if (overAxis) {
+      FailureOr<State> after = throughCollective(op, index, state, axis);
+      if (failed(after))
+        return failure();
+      states[op->getResult(index)] = *after;
       continue;
     }
-    bool known = state.kind != State::Kind::Unknown;
-    if (auto gather = dyn_cast<AllGatherOp>(op)) {
-      if (known && (state.kind != State::Kind::Shard || !state.dims.test(gather.getDim())))
-        return error(op, axis) << "gathers dimension " << gather.getDim() << " of a tensor that is " << state.str();
-      states[result] = {};
-      continue;
-    }
-    ReductionKind kind = op->getAttrOfType<ReductionKindAttr>("kind").getValue();
-    if (known && (state.kind != State::Kind::Partial || state.reduction != kind))
-      return error(op, axis) << "combines (" << stringifyReductionKind(kind) << ") operand " << index << ", which is "
-                             << state.str();
-    if (auto scatter = dyn_cast<ReduceScatterOp>(op))
-      states[result] = {State::Kind::Shard, only(typeOf(result).getRank(), scatter.getDim()), {}};
-    else
-      states[result] = {};
+    states[op->getResult(index)] = state;
+    auto kind = op->getAttrOfType<ReductionKindAttr>("kind");
+    if (kind && state.kind == State::Kind::Partial && state.reduction != kind.getValue())
+      return error(op, axis) << "operand " << index << " is " << state.str() << " and cannot be combined otherwise first";
   }
   return success();
 }
@@ -183,17 +292,23 @@ void LocalVerifier::throughReshape(ReshapeOp op) {
     for (auto [target, start] : llvm::enumerate(to))
       if (start == from[dim])
         dims.set(target);
-  states[op.getResult()] = dims.any() ? State{State::Kind::Shard, dims, {}} : State{State::Kind::Unknown, {}, {}};
+  states[op.getResult()] =
+      dims.any() ? State{State::Kind::Shard, dims, {}, state.shift} : State{State::Kind::Unknown, {}, {}};
 }
 
 LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &rule, unsigned axis) {
   // The factors that the axis can shard: those that every sharded operand allows.
   llvm::SmallBitVector factors(rule.factors.size(), true);
   std::optional<unsigned> sharded;
+  int64_t shift = 0;
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
     const State &state = states.find(op->getOperand(index))->second;
     if (state.kind != State::Kind::Shard || llvm::is_contained(rule.addends, index))
       continue;
+    if (sharded && state.shift != shift)
+      return error(op, axis) << "operands " << *sharded << " and " << index << " of '" << op->getName()
+                             << "' are shards of different ranks: operand " << index << " is " << state.str();
+    shift = state.shift;
     llvm::SmallBitVector allowed(rule.factors.size());
     for (unsigned dim : state.dims.set_bits())
       for (int64_t factor : tensor[dim])
@@ -228,7 +343,7 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
     if (sums && !passes)
       state = {State::Kind::Partial, {}, reduction};
     else if (!sums && dims.any())
-      state = {State::Kind::Shard, dims, {}};
+      state = {State::Kind::Shard, dims, {}, shift};
     else
       state = {State::Kind::Unknown, {}, {}};
   }
@@ -279,7 +394,7 @@ FailureOr<bool> LocalVerifier::visitShardMaker(Operation *op, unsigned axis) {
 }
 
 LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
-  if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
+  if (isCollective(op))
     return visitCollective(op, axis);
   if (isa<TakeOp, IotaOp, ScatterAddOp>(op)) {
     FailureOr<bool> done = visitShardMaker(op, axis);
@@ -334,8 +449,7 @@ LogicalResult LocalVerifier::runAlong(unsigned axis) {
 
 LogicalResult LocalVerifier::run() {
   for (Operation &op : program.getBody())
-    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) && failed(verifyInstance(&op)))
-      return failure();
+XX
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
     if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))
       return failure();

@@ -8,7 +8,8 @@
 // results, for each axis of the mesh alone:
 //
 //   Same      the ranks along the axis hold equal tensors
-//   Shard     they hold parts of one tensor, along one of the dimensions in `dims`
+//   Shard     they hold parts of one tensor, along one of the dimensions in `dims`: each its own, or after permutes that of
+//             the rank `shift` places before it
 //   Partial   the tensor is the combination of what they hold
 //   Unknown   one of these; it satisfies everything
 //
@@ -42,10 +43,14 @@ private:
     Kind kind = Kind::Same;
     llvm::SmallBitVector dims; ///< of Shard
     ReductionKind reduction{}; ///< of Partial
+    int64_t shift = 0;         ///< of Shard
     std::string str() const;
   };
 
   llvm::LogicalResult verifyInstance(mlir::Operation *op);
+  llvm::LogicalResult verifyPermutation(PermuteOp op);
+  mlir::FailureOr<State> throughCollective(mlir::Operation *op, unsigned index, const State &state, unsigned axis);
+  State throughPermute(PermuteOp op, const State &state, unsigned axis);
   llvm::LogicalResult runAlong(unsigned axis);
   llvm::LogicalResult readArguments(unsigned axis);
   llvm::LogicalResult verifyResults(unsigned axis);

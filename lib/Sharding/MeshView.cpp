@@ -59,23 +59,12 @@ FailureOr<TensorSharding> MeshView::fromAttr(ShardingAttr attr, ArrayRef<int64_t
   if (attr.getRank() != static_cast<int64_t>(shape.size()))
     return emitError() << "the sharding of " << tensor << " has " << attr.getRank()
                        << " dimensions, but the tensor has " << shape.size();
-  auto convert = [&](ArrayRef<StringAttr> list, AxisList &axes) -> LogicalResult {
-    for (StringAttr name : list) {
-      const auto *it = llvm::find(names, name);
-      if (it == names.end())
-        return emitError() << "axis " << name << " in the sharding of " << tensor << " is not in mesh " << symbol
-                           << "; its axes are " << str(llvm::to_vector(llvm::seq<unsigned>(names.size())));
-      axes.push_back(it - names.begin());
-    }
-    return success();
-  };
-  TensorSharding sharding = TensorSharding::replicated(shape.size());
+  FailureOr<TensorSharding> sharding = fromAxes(attr, tensor, emitError);
+  if (failed(sharding))
+    return failure();
   for (auto [dim, size] : llvm::enumerate(shape)) {
-    AxisList &axes = sharding.dims[dim];
-    if (failed(convert(attr.getDimAxes(dim), axes)))
-      return failure();
     int64_t shards = 1;
-    for (unsigned axis : axes) {
+    for (unsigned axis : sharding->dims[dim]) {
       if (size % (shards * sizes[axis]) != 0)
         return emitError() << "axis " << names[axis] << " of size " << sizes[axis] << " does not divide dimension "
                            << dim << " of " << tensor << ", which has size " << size
@@ -84,8 +73,36 @@ FailureOr<TensorSharding> MeshView::fromAttr(ShardingAttr attr, ArrayRef<int64_t
       shards *= sizes[axis];
     }
   }
-  if (failed(convert(attr.getUnreducedAxes(), sharding.unreduced)))
+  return sharding;
+}
+
+FailureOr<AxisList> MeshView::axesOf(ArrayAttr list, function_ref<InFlightDiagnostic()> emitError,
+                                     StringRef tensor) const {
+  AxisList axes;
+  for (auto name : list.getAsRange<StringAttr>()) {
+    const auto *it = llvm::find(names, name);
+    if (it == names.end())
+      return emitError() << "axis " << name << (tensor.empty() ? "" : " in the sharding of ") << tensor
+                         << " is not in mesh " << symbol << "; its axes are "
+                         << str(llvm::to_vector(llvm::seq<unsigned>(names.size())));
+    axes.push_back(it - names.begin());
+  }
+  return axes;
+}
+
+FailureOr<TensorSharding> MeshView::fromAxes(ShardingAttr attr, StringRef tensor,
+                                             function_ref<InFlightDiagnostic()> emitError) const {
+  TensorSharding sharding = TensorSharding::replicated(attr.getRank());
+  for (auto [dim, axes] : llvm::enumerate(sharding.dims)) {
+    FailureOr<AxisList> list = axesOf(cast<ArrayAttr>(attr.getDims()[dim]), emitError, tensor);
+    if (failed(list))
+      return failure();
+    axes = *list;
+  }
+  FailureOr<AxisList> unreduced = axesOf(attr.getUnreduced(), emitError, tensor);
+  if (failed(unreduced))
     return failure();
+  sharding.unreduced = *unreduced;
   llvm::sort(sharding.unreduced);
   sharding.kind = attr.getKind();
   return sharding;

@@ -30,6 +30,11 @@ public:
   /// `tensor` names the tensor in errors.
   mlir::FailureOr<TensorSharding> fromAttr(ShardingAttr attr, llvm::ArrayRef<int64_t> shape, llvm::StringRef tensor,
                                            llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+  /// The same without a tensor: only that the axes exist.
+  mlir::FailureOr<TensorSharding> fromAxes(ShardingAttr attr, llvm::StringRef tensor,
+                                           llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
+  mlir::FailureOr<AxisList> axesOf(mlir::ArrayAttr names, llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                                   llvm::StringRef tensor = "") const;
   /// The sharding that `nd.sharding` says of an argument of `function`, checked.
   mlir::FailureOr<TensorSharding> fromArgument(mlir::func::FuncOp function, mlir::BlockArgument argument) const;
   /// The sharding in a value's type, checked; errors are emitted at `op`.

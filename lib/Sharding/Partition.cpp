@@ -228,10 +228,13 @@ private:
                                  builder.getStrArrayAttr(name))
           .getResult(0);
     case ReshardStep::Kind::AllGather:
-      return AllGatherOp::create(builder, loc, type, value, symbol, axes, instance, reason, step.dim, name);
+      return AllGatherOp::create(builder, loc, TypeRange(type), value, symbol, axes, instance, reason, step.dim,
+                                 builder.getStrArrayAttr(name))
+          .getResult(0);
     case ReshardStep::Kind::ReduceScatter:
-      return ReduceScatterOp::create(builder, loc, type, step.reduction, value, symbol, axes, instance, reason,
-                                     step.dim, name);
+      return ReduceScatterOp::create(builder, loc, TypeRange(type), step.reduction, value, symbol, axes, instance,
+                                     reason, step.dim, builder.getStrArrayAttr(name))
+          .getResult(0);
     }
     llvm_unreachable("unknown kind of step");
   }

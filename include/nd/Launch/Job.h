@@ -30,10 +30,9 @@ struct JobOptions {
   uint64_t seed = 0;
 };
 
-/// Bytes that a rank sent in a step, by group and kind of collective.
+/// Bytes that a rank sent in a step by collectives of one group and kind.
 struct SentBytes {
-  uint32_t axes;
-  int32_t kind, isScalar;
+  int32_t collective; ///< the first of them
   int64_t bytes;
 };
 

@@ -46,6 +46,8 @@ struct TensorInfo {
 
 struct CollectiveInfo {
   std::string kind, name, location;
+  std::string group; ///< of ranks, as metrics name it; empty: no two ranks
+  bool isScalar = false;
 };
 
 /// manifest.json; docs/manifest.md says what the keys mean.
@@ -63,8 +65,6 @@ struct Manifest {
   llvm::json::Object model, step;
   int64_t arenaBytes = 0; ///< planned, of a rank; 0: unknown
 
-  /// The group of ranks that differ in the axes of the mask, as metrics name it: axes of size above 1 joined by `+`.
-  std::string groupName(uint32_t mask) const;
   /// That of the mesh; the executables have the same.
   uint64_t meshFingerprint() const;
 };

@@ -28,10 +28,14 @@ FailureOr<HostProgram> HostProgram::read(ModuleOp module) {
   if (host.mesh && host.mesh.getAxes().size() > ND_MAX_AXES)
     return host.mesh.emitOpError("has more than ") << ND_MAX_AXES << " axes";
   llvm::append_range(host.collectives, host.program.getBody().getOps<rt::CollectiveStartOp>());
-  for (rt::CollectiveStartOp collective : host.collectives)
-    for (auto name : collective.getAxes().getAsRange<StringAttr>())
+  for (Operation &op : host.program.getBody().front()) {
+    auto axes = isa<rt::CollectiveStartOp, rt::AllSliceOp>(op) ? op.getAttrOfType<ArrayAttr>("axes") : ArrayAttr();
+    if (!axes)
+      continue;
+    for (auto name : axes.getAsRange<StringAttr>())
       if (!host.mesh || !host.mesh.findAxis(name))
-        return collective.emitOpError("is over axis ") << name << ", which no nd.mesh of the module has";
+        return op.emitOpError("is over axis ") << name << ", which no nd.mesh of the module has";
+  }
   if (failed(host.readTensors()) || failed(host.planKernels()))
     return failure();
   return host;
@@ -158,12 +162,88 @@ LogicalResult HostProgram::emitKernels(ModuleOp target) {
 
 int64_t HostProgram::numRanks() { return mesh ? mesh.getNumRanks() : 1; }
 
-uint32_t HostProgram::axisMask(ArrayAttr names) {
-  uint32_t mask = 0;
-  for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<MeshAxisAttr>()))
-    if (llvm::is_contained(names, Attribute(axis.getName())))
-      mask |= 1u << index;
-  return mask;
+int64_t HostProgram::groupSize(ArrayAttr names) {
+  int64_t size = 1;
+  for (auto name : names.getAsRange<StringAttr>())
+    size *= mesh.findAxis(name).getSize();
+  return size;
+}
+
+SmallVector<int64_t> HostProgram::axisPositions(ArrayAttr names) {
+  return llvm::map_to_vector(names.getAsRange<StringAttr>(), [&](StringAttr name) -> int64_t {
+    auto axes = mesh.getAxes().getAsRange<MeshAxisAttr>();
+    return std::distance(axes.begin(), llvm::find_if(axes, [&](MeshAxisAttr axis) { return axis.getName() == name; }));
+  });
+}
+
+/// [outer, size, inner] around one dimension.
+static std::array<int64_t, 3> aroundDim(ArrayRef<int64_t> shape, int64_t dim) {
+  return {ShapedType::getNumElements(shape.take_front(dim)), shape[dim],
+          ShapedType::getNumElements(shape.drop_front(dim + 1))};
+}
+
+/// Rows that follow each other without a gap on both sides are one row.
+static nd_collective_operand joined(nd_collective_operand operand) {
+  if (operand.middle == 1 || (operand.src.middle == operand.inner && operand.dst.middle == operand.inner)) {
+    operand.inner *= operand.middle;
+    operand.middle = 1;
+  }
+  if (operand.middle == 1 &&
+      (operand.outer == 1 || (operand.src.outer == operand.inner && operand.dst.outer == operand.inner))) {
+    operand.inner *= operand.outer;
+    operand.outer = 1;
+  }
+  return operand;
+}
+
+/// One part of [outer, inner] and a whole of [outer, parts, inner].
+static nd_collective_operand partAndWhole(MemRefType part, int64_t dim, int64_t parts, bool wholeIsSource) {
+  auto [outer, size, rest] = aroundDim(part.getShape(), dim);
+  int64_t inner = size * rest;
+  nd_part_strides whole{parts * inner, inner, inner}, alone{inner, inner, 0};
+  return joined({outer, 1, inner, wholeIsSource ? whole : alone, wholeIsSource ? alone : whole});
+}
+
+/// The parts are [a, b / n, c] of a source and [a / n, ...] of a target, or the other way round.
+static nd_collective_operand exchanged(MemRefType source, int64_t split, int64_t concat, int64_t parts) {
+  SmallVector<int64_t> part(source.getShape());
+  part[split] /= parts;
+  int64_t major = std::min(split, concat), minor = std::max(split, concat);
+  auto [outer, majorSize, within] = aroundDim(part, major);
+  auto [before, minorSize, inner] = aroundDim(part, minor);
+  int64_t middle = before / outer; // with the major dimension
+  int64_t row = minorSize * inner;
+  // Along the major dimension parts are blocks of rows; along the minor one they are parts of a row.
+  nd_part_strides alongMajor{parts * middle * row, row, middle * row}, alongMinor{middle * parts * row, parts * row, row};
+  bool splitsMajor = split == major;
+  return joined({outer, middle, row, splitsMajor ? alongMajor : alongMinor, splitsMajor ? alongMinor : alongMajor});
+}
+
+SmallVector<nd_collective_operand> nd::describeOperands(rt::CollectiveStartOp op, int64_t ranks) {
+  SmallVector<nd_collective_operand> operands;
+  for (auto [index, source, target] : llvm::enumerate(op.getSources(), op.getTargets())) {
+    auto from = cast<MemRefType>(source.getType()), to = cast<MemRefType>(target.getType());
+    switch (op.getKind()) {
+    case rt::CollectiveKind::all_reduce:
+    case rt::CollectiveKind::permute:
+      operands.push_back({1, 1, from.getNumElements(), {0, 0, 0}, {0, 0, 0}});
+      break;
+    case rt::CollectiveKind::all_gather:
+      operands.push_back(partAndWhole(from, op.getDims()[index], ranks, /*wholeIsSource=*/false));
+      break;
+    case rt::CollectiveKind::reduce_scatter:
+      operands.push_back(partAndWhole(to, op.getDims()[index], ranks, /*wholeIsSource=*/true));
+      break;
+    case rt::CollectiveKind::all_to_all:
+      operands.push_back(exchanged(from, op.getDims()[0], op.getDims()[1], ranks));
+      break;
+    }
+  }
+  return operands;
+}
+
+nd_collective_operand nd::describeOperand(rt::AllSliceOp op, int64_t ranks) {
+  return partAndWhole(op.getTarget().getType(), op.getDim(), ranks, /*wholeIsSource=*/true);
 }
 
 std::array<int8_t, 4> HostProgram::axisIndices(std::optional<ArrayAttr> names) {

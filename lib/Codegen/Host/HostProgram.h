@@ -32,10 +32,12 @@ public:
   mlir::LogicalResult emitKernels(mlir::ModuleOp kernels);
 
   int64_t numRanks();
-  /// Bit i is mesh axis i.
-  uint32_t axisMask(mlir::ArrayAttr names);
   /// The mesh axes of these names, -1 behind them.
   std::array<int8_t, 4> axisIndices(std::optional<mlir::ArrayAttr> names);
+  /// Ranks along these axes.
+  int64_t groupSize(mlir::ArrayAttr names);
+  /// Positions in the mesh, in the order of the names.
+  llvm::SmallVector<int64_t> axisPositions(mlir::ArrayAttr names);
 
   mlir::ModuleOp module;
   rt::ProgramOp program;
@@ -68,6 +70,10 @@ llvm::StringRef dtypeName(mlir::Type elementType);
 nd_attention_desc describe(rt::AttentionOp op);
 nd_attention_desc describe(rt::AttentionGradOp op);
 nd_gemm_desc describe(rt::GemmOp op);
+
+/// How the parts of each operand lie, in a group of `ranks`.
+llvm::SmallVector<nd_collective_operand> describeOperands(rt::CollectiveStartOp op, int64_t ranks);
+nd_collective_operand describeOperand(rt::AllSliceOp op, int64_t ranks);
 
 } // namespace nd
 

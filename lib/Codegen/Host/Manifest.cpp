@@ -115,7 +115,8 @@ private:
   }
 
   void writeCollective(int64_t id, rt::CollectiveStartOp collective) {
-    MemRefType type = collective.getSource().getType();
+    auto type = cast<MemRefType>(collective.getSources().front().getType());
+    int64_t elements = collective.getPayloadElements();
     json.attribute("id", id);
     json.attribute("kind", rt::stringifyCollectiveKind(collective.getKind()));
     json.attribute("dtype", dtypeName(type.getElementType()));
@@ -124,9 +125,10 @@ private:
       for (auto axis : collective.getAxes().getAsRange<StringAttr>())
         json.value(axis.getValue());
     });
+    json.attribute("group", host.mesh.getGroupLabel(collective.getAxes()));
     json.attribute("scalar", collective.getScalar());
-    json.attribute("count", type.getNumElements());
-    json.attribute("bytes", rt::getBytes(type));
+    json.attribute("count", elements);
+    json.attribute("bytes", elements * rt::getElementBytes(type.getElementType()));
     json.attribute("name", collective.getName());
     if (std::optional<StringRef> reason = collective.getReason())
       json.attribute("reason", *reason);

@@ -55,7 +55,19 @@ private:
   LogicalResult emitAttentionGrad(rt::AttentionGradOp op);
   template <typename AttentionLike>
   LogicalResult emitAttentionCall(AttentionLike op, StringRef callee, ArrayRef<Value> operands);
+  /// What a collective's descriptor says.
+  struct CollectiveParts {
+    int32_t id, kind, reduction;
+    bool isScalar;
+    ArrayAttr axes;
+    SmallVector<nd_collective_operand> operands;
+    ArrayRef<int64_t> sources;
+    StringRef name;
+    Type elementType;
+  };
+  FailureOr<llvm::Constant *> collectiveDescriptor(Operation *op, CollectiveParts parts);
   LogicalResult emitCollective(rt::CollectiveStartOp op);
+  LogicalResult emitAllSlice(rt::AllSliceOp op);
   void emitMain(llvm::Constant *program);
   void call(StringRef name, ArrayRef<llvm::Value *> operands);
   llvm::Value *address(Value buffer);
@@ -89,8 +101,9 @@ LogicalResult StepEmitter::emitStepFunction() {
   step = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "step", module);
   ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", step));
   unsigned most = sizeof(nd_attention_args) / sizeof(void *);
-  for (auto launch : host.program.getBody().getOps<rt::LaunchOp>())
-    most = std::max(most, launch->getNumOperands());
+  for (Operation &op : host.program.getBody().front())
+    if (isa<rt::LaunchOp, rt::CollectiveStartOp>(op))
+      most = std::max(most, op.getNumOperands());
   arguments = ir.CreateAlloca(llvm::ArrayType::get(pointer, most));
   for (Operation &op : host.program.getBody().front())
     if (failed(emitOperation(&op)))
@@ -108,6 +121,7 @@ LogicalResult StepEmitter::emitOperation(Operation *op) {
       .Case([&](rt::AttentionOp attention) { return emitAttention(attention); })
       .Case([&](rt::AttentionGradOp gradient) { return emitAttentionGrad(gradient); })
       .Case([&](rt::CollectiveStartOp collective) { return emitCollective(collective); })
+      .Case([&](rt::AllSliceOp slice) { return emitAllSlice(slice); })
       .Case([&](rt::WaitOp wait) {
         call("nd_rt_collective_wait", {step->getArg(0), started.lookup(wait.getEvent().getDefiningOp())});
         return success();
@@ -297,22 +311,58 @@ LogicalResult StepEmitter::emitAttentionCall(AttentionLike op, StringRef callee,
   return success();
 }
 
-LogicalResult StepEmitter::emitCollective(rt::CollectiveStartOp op) {
+FailureOr<llvm::Constant *> StepEmitter::collectiveDescriptor(Operation *op, CollectiveParts parts) {
   ConstantBuilder &c = constants;
-  MemRefType source = op.getSource().getType();
-  std::optional<nd_dtype> dtype = abiType(source.getElementType());
+  std::optional<nd_dtype> dtype = abiType(parts.elementType);
   if (!dtype)
-    return op.emitOpError("moves elements that programs do not hold: ") << source.getElementType();
+    return op->emitOpError("moves elements that programs do not hold: ") << parts.elementType;
+  SmallVector<llvm::Constant *> axes(ND_MAX_AXES, c.i8(-1)), operands, sources;
+  for (auto [position, axis] : llvm::enumerate(host.axisPositions(parts.axes)))
+    axes[position] = c.i8(axis);
+  auto strides = [&](const nd_part_strides &s) {
+    return c.structure({c.i64(s.outer), c.i64(s.middle), c.i64(s.part)});
+  };
+  for (const nd_collective_operand &operand : parts.operands)
+    operands.push_back(c.structure({c.i64(operand.outer), c.i64(operand.middle), c.i64(operand.inner),
+                                    strides(operand.src), strides(operand.dst)}));
+  for (int64_t source : parts.sources)
+    sources.push_back(c.i32(source));
+  if (failed(checkSize(operands.front(), sizeof(nd_collective_operand), "nd_collective_operand")))
+    return failure();
   llvm::Constant *desc =
-      c.structure({c.i32(collectives.size()), c.i32(static_cast<int32_t>(op.getKind())), c.i32(*dtype),
-                   c.i32(static_cast<int32_t>(op.getReduction())), c.bits32(host.axisMask(op.getAxes())),
-                   c.i32(op.getScalar()), c.i64(source.getNumElements()), c.string(op.getName()), location(op)});
+      c.structure({c.i32(parts.id), c.i32(parts.kind), c.i32(*dtype), c.i32(parts.reduction), c.i32(parts.isScalar),
+                   c.i32(parts.axes.size()), c.array(axes), c.i32(operands.size()), c.table(operands, "operands"),
+                   c.table(sources, "sources"), c.string(host.mesh.getGroupLabel(parts.axes)), c.string(parts.name),
+                   location(op)});
   if (failed(checkSize(desc, sizeof(nd_collective_desc), "nd_collective_desc")))
     return failure();
-  collectives.push_back(c.global(desc, "collective"));
-  started[op] = collectives.back();
-  call("nd_rt_collective_start",
-       {step->getArg(0), collectives.back(), address(op.getSource()), address(op.getTarget())});
+  return c.global(desc, "collective");
+}
+
+LogicalResult StepEmitter::emitCollective(rt::CollectiveStartOp op) {
+  FailureOr<llvm::Constant *> desc =
+      collectiveDescriptor(op, {static_cast<int32_t>(collectives.size()), static_cast<int32_t>(op.getKind()),
+                                static_cast<int32_t>(op.getReduction()), op.getScalar(), op.getAxes(),
+                                describeOperands(op, host.groupSize(op.getAxes())), op.getPermutation(), op.getName(),
+                                cast<MemRefType>(op.getSources().front().getType()).getElementType()});
+  if (failed(desc))
+    return failure();
+  collectives.push_back(*desc);
+  started[op] = *desc;
+  for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+    ir.CreateStore(address(operand), ir.CreateConstInBoundsGEP1_64(pointer, arguments, index));
+  call("nd_rt_collective_start", {step->getArg(0), *desc, arguments});
+  return success();
+}
+
+LogicalResult StepEmitter::emitAllSlice(rt::AllSliceOp op) {
+  FailureOr<llvm::Constant *> desc =
+      collectiveDescriptor(op, {-1, ND_ALL_SLICE, ND_SUM, false, op.getAxes(),
+                                describeOperand(op, host.groupSize(op.getAxes())), {}, "shard",
+                                op.getSource().getType().getElementType()});
+  if (failed(desc))
+    return failure();
+  call("nd_rt_all_slice", {step->getArg(0), *desc, address(op.getSource()), address(op.getTarget())});
   return success();
 }
 
@@ -342,7 +392,7 @@ llvm::Constant *StepEmitter::tensorDescriptor(rt::TensorOp tensor) {
     SmallVector<llvm::Constant *> names(ND_MAX_DIM_AXES, c.i8(-1)), dimBlocks(ND_MAX_DIM_AXES, c.i64(0));
     if (exists && tensor.getDimAxes())
       for (auto [position, name] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimAxes())[dim])))
-        names[position] = c.i8(llvm::countr_zero(host.axisMask(ArrayAttr::get(tensor.getContext(), name))));
+        names[position] = c.i8(host.axisPositions(ArrayAttr::get(tensor.getContext(), name)).front());
     if (exists && tensor.getDimBlocks())
       for (auto [position, block] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimBlocks())[dim])))
         dimBlocks[position] = c.i64(cast<IntegerAttr>(block).getInt());

@@ -82,20 +82,12 @@ Place BufferAssignment::wholeOf(unsigned storage) const {
   return {storage, contiguousLayout(storages[storage].type.getShape()), {}};
 }
 
-Place BufferAssignment::partOf(Operation *joined, unsigned index, const Place &whole) const {
+Place BufferAssignment::partOf(ConcatOp concat, unsigned index, const Place &whole) const {
   Place part = whole;
-  part.path.emplace_back(joined, index);
-  if (auto concat = dyn_cast<ConcatOp>(joined)) {
-    for (Value before : concat.getInputs().take_front(index))
-      part.layout.offset += tensorTypeOf(before).getDimSize(concat.getDim()) * whole.layout.strides[concat.getDim()];
-    part.layout = normalized(tensorTypeOf(concat.getInputs()[index]).getShape(), std::move(part.layout));
-    return part;
-  }
-  // A bucket: one row of elements after the other.
-  part.layout = contiguousLayout(tensorTypeOf(joined->getResult(index)).getShape());
-  part.layout.offset = whole.layout.offset;
-  for (Value before : joined->getResults().take_front(index))
-    part.layout.offset += tensorTypeOf(before).getNumElements();
+  part.path.emplace_back(concat, index);
+  for (Value before : concat.getInputs().take_front(index))
+    part.layout.offset += tensorTypeOf(before).getDimSize(concat.getDim()) * whole.layout.strides[concat.getDim()];
+  part.layout = normalized(tensorTypeOf(concat.getInputs()[index]).getShape(), std::move(part.layout));
   return part;
 }
 
@@ -172,8 +164,7 @@ bool BufferAssignment::hasConflict(Value value, const Place &where, Value inPlac
     if (!where.mayOverlap(taken))
       continue;
     // A part of a concatenation is the concatenation's data.
-    if (where.path.size() > taken.path.size() && where.path[taken.path.size()].first == other.getDefiningOp() &&
-        isa<ConcatOp>(other.getDefiningOp()))
+    if (where.path.size() > taken.path.size() && where.path[taken.path.size()].first == other.getDefiningOp())
       continue;
     Order otherFirst = definedAt(other), otherLast = lastRead(other);
     if (otherLast < first || last < otherFirst)
@@ -218,20 +209,12 @@ bool BufferAssignment::overwritesAtDefinition(Value value, const Place &where, V
 
 void BufferAssignment::assign(Operation *op) {
   auto isPlaced = [&](Value value) { return places.contains(value); };
-  if (isa<AllReduceOp>(op) && op->getNumResults() > 1 && llvm::none_of(op->getResults(), isPlaced)) {
-    int64_t count = 0;
-    for (Value result : op->getResults())
-      count += tensorTypeOf(result).getNumElements();
-    unsigned bucket = addTemporary(withShape(tensorTypeOf(op->getResult(0)), {count}));
-    for (OpResult result : op->getResults())
-      place(result, partOf(op, result.getResultNumber(), wholeOf(bucket)));
-  }
   for (Value result : op->getResults())
     if (!isPlaced(result))
       place(result, {addTemporary(tensorTypeOf(result)), chooseLayout(result), {}});
-  if (isa<ConcatOp>(op)) {
+  if (auto concat = dyn_cast<ConcatOp>(op)) {
     for (auto [index, input] : llvm::enumerate(op->getOperands()))
-      request(input, partOf(op, index, places[op->getResult(0)]));
+      request(input, partOf(concat, index, places[op->getResult(0)]));
     return;
   }
   for (OpResult result : op->getResults())

@@ -9,7 +9,7 @@
 // written to:
 //
 //  - the tensor of the program that it is the new contents of,
-//  - its part of a concatenation, or of the bucket of a combined all-reduce,
+//  - its part of a concatenation,
 //  - the place of a result that is computed in place of it.
 //
 // Places are decided from the last operation to the first, so that a value knows where its users want it.
@@ -43,7 +43,7 @@ struct Storage {
 struct Place {
   unsigned storage = 0;
   rt::Layout layout;
-  /// Which parts of which joined values (concatenations, buckets) this is, outermost first. Two places of a storage are
+  /// Which parts of which concatenations this is, outermost first. Two places of a storage are
   /// disjoint exactly when their paths part at some point.
   llvm::SmallVector<std::pair<mlir::Operation *, unsigned>> path;
 
@@ -65,8 +65,8 @@ public:
 
   /// Where a value is: its place, or its view of a place. Nothing for views that no layout expresses.
   std::optional<Place> find(mlir::Value value) const;
-  /// The place of operand `index` within its concatenation or combined collective.
-  Place partOf(mlir::Operation *joined, unsigned index, const Place &whole) const;
+  /// The place of operand `index` within its concatenation.
+  Place partOf(ConcatOp concat, unsigned index, const Place &whole) const;
   /// The place of a row-major value that fills a storage.
   Place wholeOf(unsigned storage) const;
 

@@ -115,8 +115,8 @@ Value ProgramBuilder::bufferOf(unsigned index) {
   return buffer;
 }
 
-Value ProgramBuilder::bufferAt(const Place &place, RankedTensorType type) {
-  waitFor(place.storage);
+Value ProgramBuilder::bufferAt(const Place &place, RankedTensorType type, Access access) {
+  waitBefore(place.storage, access);
   Value buffer = bufferOf(place.storage);
   MemRefType view = bufferType(type, place.layout);
   if (view == buffer.getType())
@@ -175,10 +175,12 @@ FailureOr<Value> ProgramBuilder::readRows(Value value) { return read(value, hasC
 
 FailureOr<Value> ProgramBuilder::readContiguous(Value value) { return read(value, isContiguousAnywhere); }
 
-Value ProgramBuilder::target(Value result) { return bufferAt(*assignment.find(result), tensorTypeOf(result)); }
+Value ProgramBuilder::target(Value result) { 
+  return bufferAt(*assignment.find(result), tensorTypeOf(result), Access::Write);
+}
 
 LogicalResult ProgramBuilder::copy(const Place &from, const Place &to, RankedTensorType type) {
-  Value source = bufferAt(from, type), target = bufferAt(to, type);
+  Value source = bufferAt(from, type), target = bufferAt(to, type, Access::Write);
   auto sourceType = cast<MemRefType>(source.getType()), targetType = cast<MemRefType>(target.getType());
   if (rt::isContiguous(sourceType) && rt::isContiguous(targetType)) {
     rt::CopyOp::create(builder, loc, source, target);
@@ -234,8 +236,8 @@ LogicalResult ProgramBuilder::finish() {
   for (const Move &move : moves)
     if (failed(copy(move.from, move.to, move.type)))
       return failure();
-  while (!pending.empty())
-    waitFor(pending.begin()->first);
+  for (const Pending &collective : pending)
+    rt::WaitOp::create(builder, loc, collective.event);
   return success();
 }
 
@@ -272,7 +274,7 @@ void ProgramBuilder::enterPhase(Operation *op) {
   };
   if (!hasBackward || forward.contains(op))
     setPhase(rt::Phase::forward);
-  else if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op))
+  else if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op))
     setPhase(rt::Phase::reduce);
   else if (llvm::any_of(op->getResults(), updatesState))
     setPhase(rt::Phase::update);

@@ -27,7 +27,10 @@ private:
   // Memory.
   mlir::LogicalResult declareTensor(unsigned storage);
   mlir::Value bufferOf(unsigned storage);
-  mlir::Value bufferAt(const Place &place, mlir::RankedTensorType type);
+  /// The buffer of a place, to be read or written by the operation that is emitted next: collectives in flight that
+  /// would see it are waited for.
+  enum class Access { Read, Write };
+  mlir::Value bufferAt(const Place &place, mlir::RankedTensorType type, Access access = Access::Read);
   llvm::FailureOr<Place> locate(mlir::Value value);
   llvm::FailureOr<mlir::Value> read(mlir::Value value, Accepts accepts);
   llvm::FailureOr<mlir::Value> readAny(mlir::Value value);
@@ -45,14 +48,22 @@ private:
   mlir::LogicalResult lowerAttentionGrad(AttentionGradOp op);
   mlir::LogicalResult lowerConcat(ConcatOp op);
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
-  mlir::LogicalResult lowerAllGather(AllGatherOp op);
-  mlir::LogicalResult lowerReduceScatter(ReduceScatterOp op);
+  mlir::LogicalResult lowerAllSlice(AllSliceOp op);
+  /// Any other collective: its operands are read where they are, and its results are no operand's memory.
+  mlir::LogicalResult lowerCollective(mlir::Operation *op, rt::CollectiveKind kind, mlir::ArrayAttr names,
+                                      llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> permutation = {});
   mlir::LogicalResult finish();
 
-  void startCollective(rt::CollectiveKind kind, ReductionKind reduction, mlir::Value source, mlir::Value target,
-                       mlir::ArrayAttr axes, mlir::StringRef name, mlir::StringRef reason, unsigned pendingStorage,
-                       bool isScalar);
-  void waitFor(unsigned storage);
+  /// A collective in flight: it reads and writes storages until its wait.
+  struct Pending {
+    mlir::Value event;
+    llvm::SmallVector<unsigned, 2> read, written;
+  };
+  void startCollective(mlir::Operation *op, rt::CollectiveKind kind, mlir::ArrayAttr names,
+                       llvm::ArrayRef<mlir::Value> sources, llvm::ArrayRef<mlir::Value> targets, Pending storages,
+                       llvm::ArrayRef<int64_t> dims = {}, llvm::ArrayRef<int64_t> permutation = {});
+  llvm::FailureOr<mlir::Value> readForCollective(mlir::Value value, Pending &storages);
+  void waitBefore(unsigned storage, Access access);
   void enterPhase(mlir::Operation *op);
   void setPhase(rt::Phase next);
   void findForward();
@@ -68,8 +79,7 @@ private:
   llvm::DenseMap<unsigned, mlir::Value> buffers;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Type>, mlir::Value> views;
   llvm::DenseMap<mlir::Value, Place> copies;
-  /// Collectives in flight, by the storage that they write.
-  llvm::MapVector<unsigned, mlir::Value> pending;
+  llvm::SmallVector<Pending, 0> pending; ///< in the order of their starts
   llvm::DenseSet<mlir::Operation *> forward;
   bool hasBackward = false;
   std::optional<rt::Phase> phase;

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective starts where its operands are ready; its wait comes before the first operation that touches its memory.
+// A collective starts where the operation stands; its wait comes before the first operation that reads what it writes
+// or writes what it reads or writes. Operands are contiguous memory of the arena, which the transport reads and writes in
+// place: it knows how shards lie in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +16,8 @@
 using namespace mlir;
 using namespace nd;
 
-namespace {
-
 /// `a`, or `a, b and 3 more`.
-std::string listOf(ArrayAttr names) {
+static std::string listOf(ArrayAttr names) {
   constexpr size_t shown = 2;
   std::string text;
   for (auto [index, name] : llvm::enumerate(names.getAsRange<StringAttr>())) {
@@ -28,131 +28,83 @@ std::string listOf(ArrayAttr names) {
   return text;
 }
 
-/// The runtime numbers a group's ranks in the order of the mesh, outer axes first.
-LogicalResult checkAxisOrder(Operation *op, FlatSymbolRefAttr meshName, ArrayAttr axes) {
-  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, meshName);
-  if (!mesh)
-    return op->emitOpError("there is no nd.mesh named ") << meshName;
-  const Attribute *next = axes.begin();
-  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-    if (next != axes.end() && axis.getName() == *next)
-      ++next;
-  if (next == axes.end())
-    return success();
-  return op->emitOpError("axes ") << axes << " are not in the order of the mesh, " << mesh.getAxes()
-                                  << "; a group in another order needs a permutation that is not built";
+void ProgramBuilder::startCollective(Operation *op, rt::CollectiveKind kind, ArrayAttr names, ArrayRef<Value> sources,
+                                     ArrayRef<Value> targets, Pending storages, ArrayRef<int64_t> dims,
+                                     ArrayRef<int64_t> permutation) {
+  auto reduction = op->getAttrOfType<ReductionKindAttr>("kind");
+  auto reason = op->getAttrOfType<StringAttr>("reason");
+  bool isScalar = kind == rt::CollectiveKind::all_reduce &&
+                  llvm::all_of(op->getOperands(), [](Value operand) { return tensorTypeOf(operand).getRank() == 0; });
+  storages.event = rt::CollectiveStartOp::create(
+      builder, loc, rt::EventType::get(builder.getContext()), kind, sources, targets, op->getAttrOfType<ArrayAttr>("axes"),
+      builder.getDenseI64ArrayAttr(dims), builder.getDenseI64ArrayAttr(permutation),
+      reduction ? static_cast<rt::Reduction>(reduction.getValue()) : rt::Reduction::sum,
+      builder.getStringAttr(listOf(names)), reason.empty() ? StringAttr() : reason, isScalar);
+  pending.push_back(std::move(storages));
 }
 
-/// [outer, size, inner] of a tensor around one dimension.
-SmallVector<int64_t, 3> aroundDim(RankedTensorType type, int64_t dim) {
-  auto product = [](ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); };
-  return {product(type.getShape().take_front(dim)), type.getDimSize(dim), product(type.getShape().drop_front(dim + 1))};
+void ProgramBuilder::waitBefore(unsigned storage, Access access) {
+  llvm::erase_if(pending, [&](const Pending &collective) {
+    bool sees = llvm::is_contained(collective.written, storage) ||
+                (access == Access::Write && llvm::is_contained(collective.read, storage));
+    if (sees)
+      rt::WaitOp::create(builder, loc, collective.event);
+    return sees;
+  });
 }
 
-} // namespace
-
-void ProgramBuilder::startCollective(rt::CollectiveKind kind, ReductionKind reduction, Value source, Value target,
-                                     ArrayAttr axes, StringRef name, StringRef reason, unsigned pendingStorage,
-                                     bool isScalar) {
-  auto start =
-      rt::CollectiveStartOp::create(builder, loc, rt::EventType::get(builder.getContext()), kind, source, target, axes,
-                                    static_cast<rt::Reduction>(reduction), builder.getStringAttr(name),
-                                    reason.empty() ? StringAttr() : builder.getStringAttr(reason), isScalar);
-  pending[pendingStorage] = start;
-}
-
-void ProgramBuilder::waitFor(unsigned storage) {
-  auto *it = pending.find(storage);
-  if (it == pending.end())
-    return;
-  rt::WaitOp::create(builder, loc, it->second);
-  pending.erase(it);
+/// Peers read operands, so they are in the arena: constant data is copied.
+FailureOr<Value> ProgramBuilder::readForCollective(Value value, Pending &storages) {
+  FailureOr<Value> buffer = readContiguous(value);
+  if (failed(buffer))
+    return failure();
+  Place place = *locate(value);
+  if (isa<rt::ConstantOp>(rt::getRoot(*buffer).getDefiningOp())) {
+    RankedTensorType type = tensorTypeOf(value);
+    Place fresh = assignment.wholeOf(assignment.addTemporary(type));
+    if (failed(copy(place, fresh, type)))
+      return failure();
+    place = copies[value] = fresh;
+    buffer = bufferAt(place, type);
+  }
+  storages.read.push_back(place.storage);
+  return buffer;
 }
 
 LogicalResult ProgramBuilder::lowerAllReduce(AllReduceOp op) {
-  SmallVector<Place> places;
+  Pending storages;
+  SmallVector<Value> buffers;
   for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults())) {
-    places.push_back(*assignment.find(result));
-    if (failed(moveInto(input, places.back())))
+    Place place = *assignment.find(result);
+    if (failed(moveInto(input, place)))
       return failure();
+    buffers.push_back(target(result));
+    storages.written.push_back(place.storage);
   }
-  bool isBucket = op.getNumResults() > 1 && llvm::all_of(places, [&](const Place &place) {
-                    return !place.path.empty() && place.path.back().first == op;
-                  });
-  if (isBucket) {
-    unsigned storage = places.front().storage;
-    Value bucket = bufferAt(assignment.wholeOf(storage), assignment.getStorages()[storage].type);
-    startCollective(rt::CollectiveKind::all_reduce, op.getKind(), bucket, bucket, op.getAxes(), listOf(op.getNames()),
-                    op.getReason(), storage, /*isScalar=*/false);
-    return success();
-  }
-  for (auto [index, result] : llvm::enumerate(op.getResults())) {
-    Value buffer = target(result);
-    startCollective(rt::CollectiveKind::all_reduce, op.getKind(), buffer, buffer, op.getAxes(),
-                    cast<StringAttr>(op.getNames()[index]).getValue(), op.getReason(), places[index].storage,
-                    tensorTypeOf(result).getRank() == 0);
-  }
+  startCollective(op, rt::CollectiveKind::all_reduce, op.getNames(), buffers, buffers, std::move(storages));
   return success();
 }
 
-LogicalResult ProgramBuilder::lowerAllGather(AllGatherOp op) {
-  if (failed(checkAxisOrder(op, op.getMeshAttr(), op.getAxes())))
-    return failure();
-  FailureOr<Value> source = readContiguous(op.getInput());
-  if (failed(source))
-    return failure();
-  RankedTensorType type = tensorTypeOf(op.getResult());
-  Place result = *assignment.find(op.getResult());
-  auto around = aroundDim(type, op.getDim());
-  int64_t outer = around[0], inner = around[2], size = tensorTypeOf(op.getInput()).getDimSize(op.getDim());
-  if (outer == 1) {
-    startCollective(rt::CollectiveKind::all_gather, ReductionKind::sum, *source, target(op.getResult()), op.getAxes(),
-                    op.getName(), op.getReason(), result.storage, /*isScalar=*/false);
-    waitFor(result.storage);
-    return success();
+LogicalResult ProgramBuilder::lowerCollective(Operation *op, rt::CollectiveKind kind, ArrayAttr names,
+                                              ArrayRef<int64_t> dims, ArrayRef<int64_t> permutation) {
+  Pending storages;
+  SmallVector<Value> sources, targets;
+  for (auto [input, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+    FailureOr<Value> source = readForCollective(input, storages);
+    if (failed(source))
+      return failure();
+    sources.push_back(*source);
+    targets.push_back(target(result));
+    storages.written.push_back(assignment.find(result)->storage);
   }
-  // Ranks' parts arrive one after the other: [ranks, outer, size, inner] is rearranged to [outer, ranks, size, inner].
-  int64_t ranks = type.getDimSize(op.getDim()) / size;
-  Place arrived = assignment.wholeOf(assignment.addTemporary(withShape(type, {ranks, outer, size, inner})));
-  startCollective(rt::CollectiveKind::all_gather, ReductionKind::sum, *source,
-                  bufferAt(arrived, withShape(type, {ranks, outer, size, inner})), op.getAxes(), op.getName(),
-                  op.getReason(), arrived.storage, /*isScalar=*/false);
-  std::swap(arrived.layout.strides[0], arrived.layout.strides[1]);
-  RankedTensorType joined = withShape(type, {outer, ranks, size, inner});
-  arrived.layout = normalized(joined.getShape(), std::move(arrived.layout));
-  result.layout = *reshapeLayout(type.getShape(), result.layout, joined.getShape());
-  return copy(arrived, result, joined);
+  startCollective(op, kind, names, sources, targets, std::move(storages), dims, permutation);
+  return success();
 }
 
-LogicalResult ProgramBuilder::lowerReduceScatter(ReduceScatterOp op) {
-  if (failed(checkAxisOrder(op, op.getMeshAttr(), op.getAxes())))
-    return failure();
+LogicalResult ProgramBuilder::lowerAllSlice(AllSliceOp op) {
   FailureOr<Value> source = readContiguous(op.getInput());
   if (failed(source))
     return failure();
-  RankedTensorType type = tensorTypeOf(op.getInput());
-  auto around = aroundDim(type, op.getDim());
-  int64_t outer = around[0], inner = around[2], size = tensorTypeOf(op.getResult()).getDimSize(op.getDim());
-  Place result = *assignment.find(op.getResult());
-  Value from = *source;
-  if (outer != 1) {
-    // The transport takes ranks' parts one after the other: [outer, ranks, size, inner] becomes [ranks, outer, size,
-    // inner].
-    int64_t ranks = type.getDimSize(op.getDim()) / size;
-    RankedTensorType apart = withShape(type, {outer, ranks, size, inner});
-    Place whole = *locate(op.getInput());
-    whole.layout = *reshapeLayout(type.getShape(), whole.layout, apart.getShape());
-    RankedTensorType sent = withShape(type, {ranks, outer, size, inner});
-    Place leaving = assignment.wholeOf(assignment.addTemporary(sent));
-    Place permuted = leaving;
-    std::swap(permuted.layout.strides[0], permuted.layout.strides[1]);
-    permuted.layout = normalized(apart.getShape(), std::move(permuted.layout));
-    if (failed(copy(whole, permuted, apart)))
-      return failure();
-    from = bufferAt(leaving, sent);
-  }
-  startCollective(rt::CollectiveKind::reduce_scatter, op.getKind(), from, target(op.getResult()), op.getAxes(),
-                  op.getName(), op.getReason(), result.storage, /*isScalar=*/false);
-  waitFor(result.storage);
+  rt::AllSliceOp::create(builder, loc, *source, target(op.getResult()), op.getAxes(), op.getDim());
   return success();
 }

@@ -18,8 +18,22 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](AttentionGradOp gradient) { return lowerAttentionGrad(gradient); })
       .Case([&](ConcatOp concat) { return lowerConcat(concat); })
       .Case([&](AllReduceOp collective) { return lowerAllReduce(collective); })
-      .Case([&](AllGatherOp collective) { return lowerAllGather(collective); })
-      .Case([&](ReduceScatterOp collective) { return lowerReduceScatter(collective); })
+      .Case([&](AllGatherOp gather) {
+        return lowerCollective(gather, rt::CollectiveKind::all_gather, gather.getNames(), gather.getDims());
+      })
+      .Case([&](ReduceScatterOp scatter) {
+        return lowerCollective(scatter, rt::CollectiveKind::reduce_scatter, scatter.getNames(), scatter.getDims());
+      })
+      .Case([&](AllToAllOp exchange) {
+        return lowerCollective(exchange, rt::CollectiveKind::all_to_all, builder.getStrArrayAttr(exchange.getName()),
+                               {static_cast<int64_t>(exchange.getSplitDim()),
+                                static_cast<int64_t>(exchange.getConcatDim())});
+      })
+      .Case([&](PermuteOp permute) {
+        return lowerCollective(permute, rt::CollectiveKind::permute, builder.getStrArrayAttr(permute.getName()), {},
+                               permute.getSources());
+      })
+      .Case([&](AllSliceOp slice) { return lowerAllSlice(slice); })
       .Default([](Operation *other) {
         return other->emitOpError("cannot run on buffers by itself: nd-form-gemms and nd-form-kernels must have put it "
                                   "into a product or a kernel");
@@ -53,7 +67,7 @@ LogicalResult ProgramBuilder::lowerKernel(KernelOp op) {
   Value workspace;
   if (entry->workspaceBytes > 0) {
     auto type = RankedTensorType::get({entry->workspaceBytes}, builder.getI8Type());
-    workspace = bufferAt(assignment.wholeOf(assignment.addTemporary(type)), type);
+    workspace = bufferAt(assignment.wholeOf(assignment.addTemporary(type)), type, Access::Write);
   }
   rt::LaunchOp::create(builder, loc, entry->kernel.getSymName(), inputs, outputs, workspace, inPlace);
   return success();

@@ -16,3 +16,9 @@ const char *nd::rt::dtypeName(int32_t dtype) {
   static constexpr const char *names[] = {"f32", "bf16", "f16", "f64", "i64", "i32", "i16", "i8", "i1"};
   return dtype >= ND_F32 && dtype <= ND_I1 ? names[dtype] : "unknown";
 }
+
+const char *nd::rt::collectiveName(int32_t kind) {
+  static constexpr const char *names[] = {"all_reduce", "all_gather", "reduce_scatter",
+                                          "all_to_all", "permute",    "all_slice"};
+  return kind >= ND_ALL_REDUCE && kind <= ND_ALL_SLICE ? names[kind] : "unknown";
+}

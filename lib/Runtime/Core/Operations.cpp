@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nd/Runtime/Core/CollectiveRows.h"
 #include "nd/Runtime/Core/Rank.h"
 #include <cstring>
 
@@ -56,15 +57,31 @@ void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes) {
   forBytes(*rank, bytes, [&](Range range) { memset(static_cast<char *>(dst) + range.lo, 0, range.hi - range.lo); });
 }
 
-void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst) {
+/// Every part of a group of one rank is its own; of an all_slice that at `position`.
+static void moveLocally(nd_rank &rank, const nd_collective_desc &desc, int64_t position, const void *const *src,
+                        void *const *dst) {
+  int64_t bytes = dtypeBytes(desc.dtype), elements = streamElements(desc);
+  auto move = [&](Range range) {
+    forRows(desc, range, [&](int32_t index, int64_t from, int64_t to, int64_t count) {
+      const char *source = static_cast<const char *>(src[index]) + (from + position * desc.operands[index].src.part) * bytes;
+      char *target = static_cast<char *>(dst[index]) + to * bytes;
+      if (source != target)
+        memcpy(target, source, count * bytes);
+    });
+  };
+  if (elements * bytes < parallelBytes)
+    move(Range{0, elements});
+  else
+    rank.pool.parallel([&](int thread, int threads) { move(splitRange(elements, 1024, thread, threads)); });
+}
+
+void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, void *const *operands) {
   if (!rank->proceed())
     return;
-  if (rank->transport) {
-    rank->transport->start(*rank, *desc, src, dst);
-    return;
-  }
-  if (dst != src)
-    memcpy(dst, src, desc->count * dtypeBytes(desc->dtype));
+  if (rank->transport)
+    rank->transport->start(*rank, *desc, operands);
+  else
+    moveLocally(*rank, *desc, 0, operands, operands + desc->num_operands);
 }
 
 void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc) {
@@ -72,4 +89,11 @@ void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc) {
     return;
   ProfileScope scope(*rank, Profile::Collective, desc->id, desc->name);
   rank->transport->wait(*rank, *desc);
+}
+
+void nd_rt_all_slice(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst) {
+  if (!rank->proceed())
+    return;
+  ProfileScope scope(*rank, Profile::Copy, 2, "cut a shard");
+  moveLocally(*rank, *desc, rank->positionIn(*desc), &src, &dst);
 }

@@ -60,53 +60,83 @@ int64_t nd_rank::coordinate(int axis) const {
   return rank / inner % program->axis_sizes[axis];
 }
 
+int64_t nd_rank::positionIn(const nd_collective_desc &desc) const {
+  int64_t position = 0;
+  for (int32_t i = 0; i < desc.num_axes; ++i)
+    position = position * program->axis_sizes[desc.axes[i]] + coordinate(desc.axes[i]);
+  return position;
+}
+
 nd_rank::~nd_rank() {
-  if (arena)
-    munmap(arena, mappedBytes);
+  if (arena && !sharedMemory)
+    munmap(arena, arenaBytes);
+  if (threadMemory)
+    munmap(threadMemory, threadBytes);
   if (sharedMemory)
     munmap(sharedMemory, sharedBytes);
 }
 
 namespace {
 
-/// Maps the arena with the threads' memory behind it, and touches it: each thread its share, so that page faults are
-/// taken once, in parallel, before the first step.
-bool mapArena(nd_rank &rank, std::string &error) {
-  constexpr int64_t hugePage = 2 << 20;
-  const nd_program &program = *rank.program;
-  auto align = [](int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; };
-  int64_t scratch = program.thread_scratch_bytes;
-  for (int32_t i = 0; i < program.num_attentions; ++i)
-    scratch = std::max(scratch, nd_attention_scratch_bytes(program.attentions[i]));
-  rank.scratchBytes = align(scratch, 4096);
-  rank.workspaceBytes = align(rank.library->workspaceBytes(), 4096);
-  int64_t planned = align(program.arena_bytes, 4096);
-  rank.mappedBytes = align(planned + rank.pool.size() * (rank.scratchBytes + rank.workspaceBytes), hugePage);
-  void *memory = mmap(nullptr, rank.mappedBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    error = "cannot map an arena of " + std::to_string(rank.mappedBytes) + " bytes: " + strerror(errno) +
-            "; use fewer ranks on this machine, or a smaller batch";
-    return false;
-  }
-  rank.arena = static_cast<char *>(memory);
-  rank.threadMemory = rank.arena + planned;
-  madvise(memory, rank.mappedBytes, MADV_HUGEPAGE);
-  double start = nowMilliseconds();
+constexpr int64_t page = 4096, hugePage = 2 << 20;
+
+int64_t align(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Touches memory: each thread its share, so that page faults are taken once, in parallel, before the first step.
+/// Returns 0, or an errno.
+int touch(ThreadPool &pool, char *memory, int64_t bytes) {
   std::atomic<int> problem{0};
-  rank.pool.parallel([&](int thread, int threads) {
-    Range range = splitRange(rank.mappedBytes, hugePage, thread, threads);
-    if (range.lo == range.hi || madvise(rank.arena + range.lo, range.hi - range.lo, MADV_POPULATE_WRITE) == 0)
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  pool.parallel([&](int thread, int threads) {
+    Range range = splitRange(bytes, hugePage, thread, threads);
+    if (range.lo == range.hi || madvise(memory + range.lo, range.hi - range.lo, MADV_POPULATE_WRITE) == 0)
       return;
     if (errno != EINVAL) {
       problem.store(errno);
       return;
     }
-    for (int64_t at = range.lo; at < range.hi; at += 4096) // a kernel that does not know the request
-      const_cast<volatile char *>(rank.arena)[at] = 0;
+    for (int64_t at = range.lo; at < range.hi; at += page) // a kernel that does not know the request
+      const_cast<volatile char *>(memory)[at] = 0;
   });
-  if (problem.load()) {
-    error = "there is no memory for an arena of " + std::to_string(rank.mappedBytes) +
-            " bytes: " + strerror(problem.load()) + "; use fewer ranks on this machine, or a smaller batch";
+  return problem.load();
+}
+
+/// Memory of this process alone, touched. Null, with a message, when there is none.
+char *mapPrivate(int64_t bytes, std::string &error) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    error = "cannot map " + std::to_string(bytes) + " bytes of memory: " + strerror(errno) +
+            "; use fewer ranks on this machine, or a smaller batch";
+    return nullptr;
+  }
+  return static_cast<char *>(memory);
+}
+
+/// Gives the rank its arena, in shared memory where it has peers, and its threads' memory.
+bool mapMemory(nd_rank &rank, std::string &error) {
+  const nd_program &program = *rank.program;
+  int64_t scratch = program.thread_scratch_bytes;
+  for (int32_t i = 0; i < program.num_attentions; ++i)
+    scratch = std::max(scratch, nd_attention_scratch_bytes(program.attentions[i]));
+  rank.scratchBytes = align(scratch, page);
+  rank.workspaceBytes = align(rank.library->workspaceBytes(), page);
+  rank.arenaBytes = align(program.arena_bytes, hugePage);
+  rank.threadBytes = align(rank.pool.size() * (rank.scratchBytes + rank.workspaceBytes), page);
+  if (rank.sharedMemory)
+    rank.arena = rank.sharedMemory + SharedMemoryLayout(rank.ranks, program).arenaOffset(rank.rank);
+  else if (rank.arenaBytes)
+    rank.arena = mapPrivate(rank.arenaBytes, error);
+  if (rank.threadBytes)
+    rank.threadMemory = mapPrivate(rank.threadBytes, error);
+  if (!error.empty())
+    return false;
+  double start = nowMilliseconds();
+  int problem = touch(rank.pool, rank.arena, rank.arenaBytes);
+  if (!problem)
+    problem = touch(rank.pool, rank.threadMemory, rank.threadBytes);
+  if (problem) {
+    error = "there is no memory for an arena of " + std::to_string(rank.arenaBytes) +
+            " bytes: " + strerror(problem) + "; use fewer ranks on this machine, or a smaller batch";
     return false;
   }
   rank.touchMilliseconds = nowMilliseconds() - start;
@@ -114,11 +144,12 @@ bool mapArena(nd_rank &rank, std::string &error) {
 }
 
 bool mapSharedMemory(nd_rank &rank, int fd, std::string &error) {
-  SharedMemoryLayout layout(rank.ranks, rank.program->num_axes);
+  SharedMemoryLayout layout(rank.ranks, *rank.program);
   struct stat info;
   rank.sharedBytes = layout.totalBytes();
-  if (fstat(fd, &info) != 0 || info.st_size < rank.sharedBytes) {
-    error = "the job's shared memory is smaller than this program's mesh needs; recompile the program";
+  // All ranks make it as large, so that it does not matter who is first.
+  if (fstat(fd, &info) != 0 || (info.st_size < rank.sharedBytes && ftruncate(fd, rank.sharedBytes) != 0)) {
+    error = std::string("cannot enlarge the job's shared memory: ") + strerror(errno);
     return false;
   }
   void *memory = mmap(nullptr, rank.sharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -179,6 +210,18 @@ void setScalars(nd_rank &rank, int64_t step, int64_t update) {
   setScalar(rank, "sqrt_bias2", sqrtBiasCorrection2(schedule, update));
 }
 
+/// Tells the program where in the mesh it runs.
+void setCoordinates(nd_rank &rank) {
+  for (int32_t i = 0; i < rank.program->num_tensors; ++i) {
+    const nd_tensor_desc &desc = rank.program->tensors[i];
+    if (strcmp(desc.kind, "coordinate"))
+      continue;
+    for (int32_t axis = 0; axis < rank.program->num_axes; ++axis)
+      if (!strcmp(desc.name, rank.program->axis_names[axis]))
+        *reinterpret_cast<int64_t *>(rank.arena + desc.offset) = rank.coordinate(axis);
+  }
+}
+
 /// Checks what generated code is not trusted to get right on another machine or with another launcher.
 bool checkProgram(const nd_program &program, const nd_options &options, std::string &error) {
   int64_t ranks = 1;
@@ -216,8 +259,9 @@ bool openRank(nd_rank &rank, const nd_options &options, std::string &error) {
   if (!rank.pool.start(options.threads, error))
     return false;
   rank.library = openLibrary(*rank.program, options.threads, error);
-  if (!rank.library || !mapArena(rank, error))
+  if (!rank.library || !mapMemory(rank, error))
     return false;
+  setCoordinates(rank);
   setScalars(rank, 1, 1);
   if (rank.ranks > 1)
     rank.transport = openTransport(*rank.program, rank.rank, rank.ranks, rank.sharedMemory, error);
@@ -283,7 +327,7 @@ int64_t nd_sent_bytes(nd_rank *rank, nd_sent *entries, int64_t capacity) {
     return 0;
   const std::vector<Transport::Sent> &sent = rank->transport->getSent();
   for (int64_t i = 0; i < std::min<int64_t>(capacity, sent.size()); ++i)
-    entries[i] = {sent[i].axes, sent[i].kind, sent[i].isScalar, sent[i].bytes};
+    entries[i] = {sent[i].group, sent[i].kind, sent[i].isScalar, sent[i].collective, sent[i].bytes};
   return sent.size();
 }
 

@@ -135,7 +135,7 @@ void Session::reportStep(const nd_step_result &result) {
   nd_sent_bytes(rank, sent.data(), sent.size());
   out.add<uint32_t>(sent.size());
   for (const nd_sent &entry : sent)
-    out.add(entry.axes).add(entry.kind).add(entry.is_scalar).add(entry.bytes);
+    out.add(entry.collective).add(entry.bytes);
   say(MessageType::Step);
 }
 

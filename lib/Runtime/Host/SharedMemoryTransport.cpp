@@ -4,18 +4,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective is cut into chunks that fit a staging slot; every rank has two slots. For a chunk each rank copies its
-// part into its slot (published); an all-reduce then has each rank reduce its share of the chunk, reading all slots in
-// rank order, and put the result in its slot (reduced), from where its peers copy it; at last each rank says that it
-// reads no more (done), and the slot is free. The next chunk is published before the current one is finished, so ranks
-// rarely wait. Sums are in rank order for every element: equal on all ranks, in all runs.
+// Arenas lie in shared memory, so a collective reads its peers' operands where they are, with their strides: nothing is
+// staged. A start says where the operands are and that they are ready, and returns. A wait
 //
-// A counter of the group rises by one for each member's arrival. Arrivals of different rounds never mix: a member
-// cannot publish round r + 1 of a slot before all were done with round r.
+//   1. waits until all of the group have started,
+//   2. takes what this rank gets from its peers; an all-reduce has each rank reduce its share of the elements into its
+//      own target, wait for the others' shares, and copy those,
+//   3. waits until its peers have taken what they get from this rank, for then the operands' memory is free.
+//
+// The reduction of a share reads and writes only that share, and others read it only when it is reduced: source and
+// target of an all-reduce may be one. Sums are in the order of positions for every element: equal on all ranks, in all
+// runs. Collectives know nothing of each other: any number may be in flight, over any groups, and be waited for in any
+// order that is the same on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Reduce.h"
+#include "nd/Runtime/Core/CollectiveRows.h"
 #include "nd/Runtime/Core/Futex.h"
 #include "nd/Runtime/Core/Rank.h"
 #include <algorithm>
@@ -26,352 +31,327 @@ using namespace nd::rt;
 
 namespace {
 
+/// Ranks whose parts are reduced at once.
+constexpr int maxGroup = 4096;
+
+/// Shares of an all-reduce are cut at multiples of this, a cache line of the smallest type that is reduced.
+constexpr int64_t shareGrain = 32;
+
 class SharedMemoryTransport : public Transport {
 public:
   SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory)
-      : program(program), layout(ranks, program.num_axes), memory(memory), self(rank),
-        pending(program.num_collectives) {
+      : program(program), layout(ranks, program), memory(memory), self(rank), ranks(ranks) {
     cpu_set_t set;
     bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
-    bool ownCores = known && ranks <= CPU_COUNT(&set);
-    spins = ownCores ? spinPauses : 0;
-    chunkBytes = ownCores ? cachedChunkBytes : slotBytes;
+    spins = known && ranks <= CPU_COUNT(&set) ? spinPauses : 0;
   }
 
   bool open(std::string &error);
-  void start(nd_rank &rank, const nd_collective_desc &desc, const void *src, void *dst) override;
+  void start(nd_rank &rank, const nd_collective_desc &desc, void *const *operands) override;
   void wait(nd_rank &rank, const nd_collective_desc &desc) override;
 
 private:
-  /// The ranks of one collective, with this rank's view of their counters.
+  /// The ranks along the axes of a collective.
   struct Group {
-    uint32_t mask = 0;
-    std::vector<int> members; ///< ascending
-    int position = 0;
-    GroupCounters *counters = nullptr;
-    uint32_t chunks = 0; ///< published by this rank so far; the slot is its last bit
+    std::vector<int> members; ///< by position
+    int position = 0, first = 0;
 
     int size() const { return static_cast<int>(members.size()); }
   };
-  struct Pending {
-    const char *src = nullptr;
-    char *dst = nullptr;
-    Group *group = nullptr;
-    int64_t *sent = nullptr;
-    bool started = false;
-  };
-  /// Who may still read a slot of this rank.
-  struct SlotUse {
-    Group *group = nullptr;
-    uint32_t target = 0; ///< of the group's counter `done`
-  };
-  /// A collective under way.
+  /// A collective of the program.
   struct Call {
-    nd_rank &rank;
-    const nd_collective_desc &desc;
-    Pending &operands;
-    Group &group;
-    int64_t elementBytes;
-    int64_t total; ///< elements to be cut into chunks
-    int64_t chunk; ///< elements of a chunk
-    uint32_t firstChunk;
-
-    int64_t begin(int64_t index) const { return index * chunk; }
-    int64_t length(int64_t index) const { return std::min(chunk, total - begin(index)); }
-    int slot(int64_t index) const { return static_cast<int>((firstChunk + index) & 1); }
-    /// What a counter of the slot reaches when all have arrived for this chunk.
-    uint32_t target(int64_t index) const {
-      return static_cast<uint32_t>(group.size()) * ((firstChunk + static_cast<uint32_t>(index)) / 2 + 1);
-    }
+    Group group;
+    CollectiveState *state = nullptr;
+    int64_t operandIndex = 0; ///< of its first operand, among all of the program
+    int64_t elements = 0;     ///< of the stream
+    int64_t elementBytes = 0;
+    size_t sentIndex = 0;
+    std::vector<void *> operands; ///< sources, then targets
+    uint32_t uses = 0;
+    bool inFlight = false;
   };
 
-  Group *findGroup(uint32_t mask, const nd_rank &rank);
-  char *slotOf(int rank, int slot) const { return memory + layout.slotOffset(rank, slot); }
-  SlotHeader &headerOf(int rank, int slot) const {
-    return *reinterpret_cast<SlotHeader *>(memory + layout.headerOffset(rank, slot));
+  Group findGroup(const nd_collective_desc &desc) const;
+  std::string check(const nd_collective_desc &desc, const Group &group) const;
+  uint64_t describeProgram() const;
+  RankStatus &statusOf(int rank) const {
+    return *reinterpret_cast<RankStatus *>(memory + layout.statusOffset(rank));
   }
-  void arrive(GroupCounters::Counter &counter, uint32_t target);
-  bool await(nd_rank &rank, const nd_collective_desc &desc, GroupCounters::Counter &counter, uint32_t target);
-  bool publish(Call &call, int64_t index);
-  bool checkPeers(Call &call, int64_t index);
-  void reduceShare(Call &call, int64_t index);
-  void gatherShares(Call &call, int64_t index);
-  void gatherOperands(Call &call, int64_t index);
-  void reducePiece(Call &call, int64_t index);
-  bool complete(Call &call, int64_t index);
-  template <typename Function> void forElements(Call &call, int64_t count, Function function);
+  OperandPlace &placeOf(int rank, int64_t operand) const {
+    return *reinterpret_cast<OperandPlace *>(memory + layout.placeOffset(rank, operand));
+  }
+
+  void arrive(const Call &call, CollectiveState::Counter &counter) const;
+  bool await(nd_rank &rank, const nd_collective_desc &desc, CollectiveState::Counter &counter) const;
+  bool checkPeers(nd_rank &rank, const nd_collective_desc &desc) const;
+
+  template <typename Function>
+  void forElements(nd_rank &rank, const Call &call, Range range, Function function) const;
+  void copy(nd_rank &rank, const nd_collective_desc &desc, int position, Range range, bool reduced);
+  void reduce(nd_rank &rank, const nd_collective_desc &desc, Range range);
+  bool take(nd_rank &rank, const nd_collective_desc &desc);
 
   const nd_program &program;
   SharedMemoryLayout layout;
   char *memory;
-  int self, spins = 0;
-  int64_t chunkBytes;
-  std::vector<std::unique_ptr<Group>> groups;
-  std::vector<Pending> pending; ///< by the collective's id
-  SlotUse uses[2];
+  int self, ranks, spins = 0;
+  uint64_t signature = 0;
+  std::vector<Call> calls; ///< by the collective's id
 };
 
 } // namespace
 
-SharedMemoryTransport::Group *SharedMemoryTransport::findGroup(uint32_t mask, const nd_rank &rank) {
-  for (std::unique_ptr<Group> &group : groups)
-    if (group->mask == mask)
-      return group.get();
-  auto group = std::make_unique<Group>();
-  group->mask = mask;
-  nd_rank other; // for its coordinates
-  other.program = rank.program;
-  for (int candidate = 0; candidate < layout.ranks; ++candidate) {
+//===----------------------------------------------------------------------===//
+// Opening
+//===----------------------------------------------------------------------===//
+
+SharedMemoryTransport::Group SharedMemoryTransport::findGroup(const nd_collective_desc &desc) const {
+  auto inGroup = [&](int axis) { return std::find(desc.axes, desc.axes + desc.num_axes, axis) != desc.axes + desc.num_axes; };
+  nd_rank own, other; // for their coordinates
+  own.program = other.program = &program;
+  own.rank = self;
+  Group group;
+  group.first = ranks;
+  for (int candidate = 0; candidate < ranks; ++candidate) {
     other.rank = candidate;
     bool member = true;
     for (int axis = 0; axis < program.num_axes; ++axis)
-      member &= (mask >> axis & 1) || other.coordinate(axis) == rank.coordinate(axis);
+      member &= inGroup(axis) || other.coordinate(axis) == own.coordinate(axis);
     if (!member)
       continue;
-    if (candidate == self)
-      group->position = group->size();
-    group->members.push_back(candidate);
+    size_t position = other.positionIn(desc);
+    group.members.resize(std::max(group.members.size(), position + 1));
+    group.members[position] = candidate;
+    group.first = std::min(group.first, candidate);
   }
-  group->counters = reinterpret_cast<GroupCounters *>(memory + layout.groupOffset(mask, group->members.front()));
-  groups.push_back(std::move(group));
-  return groups.back().get();
+  group.position = static_cast<int>(own.positionIn(desc));
+  return group;
+}
+
+std::string SharedMemoryTransport::check(const nd_collective_desc &desc, const Group &group) const {
+  bool reduces = desc.kind == ND_ALL_REDUCE || desc.kind == ND_REDUCE_SCATTER;
+  if (reduces && !canReduce(desc.dtype, desc.reduction))
+    return std::string(dtypeName(desc.dtype)) + " cannot be reduced between ranks";
+  if (reduces && group.size() > maxGroup)
+    return "too many ranks: " + std::to_string(group.size());
+  return "";
+}
+
+/// Equal for programs whose collectives fit each other. Never 0.
+uint64_t SharedMemoryTransport::describeProgram() const {
+  uint64_t hash = 14695981039346656037ull;
+  auto add = [&](int64_t number) { hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ull; };
+  add(program.arena_bytes);
+  for (int32_t id = 0; id < program.num_collectives; ++id) {
+    const nd_collective_desc &desc = *program.collectives[id];
+    for (int64_t number : {int64_t(desc.kind), int64_t(desc.dtype), int64_t(desc.reduction), int64_t(desc.num_operands)})
+      add(number);
+    for (int32_t axis = 0; axis < desc.num_axes; ++axis)
+      add(desc.axes[axis]);
+    for (int32_t i = 0; i < desc.num_operands; ++i)
+      for (int64_t number : {desc.operands[i].outer, desc.operands[i].middle, desc.operands[i].inner})
+        add(number);
+  }
+  return hash | 1;
 }
 
 bool SharedMemoryTransport::open(std::string &error) {
-  nd_rank rank;
-  rank.program = &program;
-  rank.rank = self;
-  auto sentIndex = [&](const nd_collective_desc &desc) {
-    for (size_t i = 0; i < sent.size(); ++i)
-      if (sent[i].axes == desc.axes && sent[i].kind == desc.kind && sent[i].isScalar == desc.is_scalar)
-        return i;
-    sent.push_back({desc.axes, desc.kind, desc.is_scalar, 0});
-    return sent.size() - 1;
-  };
-  for (int32_t i = 0; i < program.num_collectives; ++i) {
-    const nd_collective_desc &desc = *program.collectives[i];
-    pending[i].group = findGroup(desc.axes, rank);
-    int64_t size = pending[i].group->size();
-    std::string what = std::string("collective '") + desc.name + "' (" + desc.location + "): ";
-    if (desc.kind != ND_ALL_GATHER && !canReduce(desc.dtype, desc.reduction))
-      error = what + dtypeName(desc.dtype) + " cannot be reduced between ranks";
-    else if (desc.kind == ND_REDUCE_SCATTER && desc.count % size != 0)
-      error = what + std::to_string(desc.count) + " elements do not divide by " + std::to_string(size) + " ranks";
-    else if (desc.kind == ND_REDUCE_SCATTER && size * 8 > chunkBytes)
-      error = what + "too many ranks for the shared memory's slots";
-    if (!error.empty())
+  calls.resize(program.num_collectives);
+  int64_t operandIndex = 0;
+  for (int32_t id = 0; id < program.num_collectives; ++id) {
+    const nd_collective_desc &desc = *program.collectives[id];
+    Call &call = calls[id];
+    call.group = findGroup(desc);
+    if (std::string problem = check(desc, call.group); !problem.empty()) {
+      error = std::string("collective '") + desc.name + "' (" + desc.location + "): " + problem;
       return false;
-    sentIndex(desc);
+    }
+    call.state = reinterpret_cast<CollectiveState *>(memory + layout.stateOffset(id, call.group.first));
+    call.operandIndex = operandIndex;
+    operandIndex += desc.num_operands;
+    call.elements = streamElements(desc);
+    call.elementBytes = dtypeBytes(desc.dtype);
+    call.operands.resize(2 * desc.num_operands);
+    auto same = [&](const Sent &entry) {
+      return !strcmp(entry.group, desc.group) && entry.kind == desc.kind && entry.isScalar == desc.is_scalar;
+    };
+    auto entry = std::find_if(sent.begin(), sent.end(), same);
+    call.sentIndex = entry - sent.begin();
+    if (entry == sent.end())
+      sent.push_back({desc.group, desc.kind, desc.is_scalar, id, 0});
   }
-  for (int32_t i = 0; i < program.num_collectives; ++i)
-    pending[i].sent = &sent[sentIndex(*program.collectives[i])].bytes;
+  signature = describeProgram();
+  statusOf(self).program.store(signature);
   return true;
 }
 
-void SharedMemoryTransport::start(nd_rank &rank, const nd_collective_desc &desc, const void *src, void *dst) {
-  Pending &operands = pending[desc.id];
-  operands.src = static_cast<const char *>(src);
-  operands.dst = static_cast<char *>(dst);
-  operands.started = true;
-}
+//===----------------------------------------------------------------------===//
+// Waiting for peers
+//===----------------------------------------------------------------------===//
 
-void SharedMemoryTransport::arrive(GroupCounters::Counter &counter, uint32_t target) {
+void SharedMemoryTransport::arrive(const Call &call, CollectiveState::Counter &counter) const {
+  uint32_t target = call.uses * static_cast<uint32_t>(call.group.size());
   if (counter.value.fetch_add(1) + 1 == target && counter.sleepers.load())
     futexWake(&counter.value, /*shared=*/true);
 }
 
-bool SharedMemoryTransport::await(nd_rank &rank, const nd_collective_desc &desc, GroupCounters::Counter &counter,
-                                  uint32_t target) {
+bool SharedMemoryTransport::checkPeers(nd_rank &rank, const nd_collective_desc &desc) const {
+  for (int member : calls[desc.id].group.members) {
+    uint64_t other = statusOf(member).program.load();
+    if (!other || other == signature)
+      continue;
+    rank.fail("rank %d runs another program than this rank, which is in '%s' (%s): compile the program again", member,
+              desc.name, desc.location);
+    return false;
+  }
+  return true;
+}
+
+bool SharedMemoryTransport::await(nd_rank &rank, const nd_collective_desc &desc,
+                                  CollectiveState::Counter &counter) const {
+  const Call &call = calls[desc.id];
+  uint32_t target = call.uses * static_cast<uint32_t>(call.group.size());
   auto reached = [&](uint32_t value) { return static_cast<int32_t>(value - target) >= 0; };
   for (int i = 0; i < spins && !reached(counter.value.load(std::memory_order_acquire)); ++i)
     _mm_pause();
   uint32_t value = counter.value.load();
   if (reached(value))
     return true;
-  // The wait is bounded only to notice that a peer is lost.
+  // The wait is bounded only to notice that a peer is lost or runs something else.
   constexpr int milliseconds = 50;
   const auto &job = *reinterpret_cast<JobStatus *>(memory);
   counter.sleepers.fetch_add(1);
   int32_t lost = 0;
-  while (!reached(value = counter.value.load()) && !(lost = job.lostRank.load()))
+  bool fit = true;
+  while (!reached(value = counter.value.load()) && !(lost = job.lostRank.load()) && (fit = checkPeers(rank, desc)))
     futexWait(&counter.value, value, /*shared=*/true, milliseconds);
   counter.sleepers.fetch_sub(1);
-  if (!lost)
-    return true;
-  static constexpr const char *kinds[] = {"all_reduce", "all_gather", "reduce_scatter"};
-  rank.fail("rank %d is lost; this rank waited for it in %s '%s' (%s)", lost - 1, kinds[desc.kind], desc.name,
-            desc.location);
-  return false;
+  if (lost)
+    rank.fail("rank %d is lost; this rank waited for it in %s '%s' (%s)", lost - 1, collectiveName(desc.kind), desc.name,
+              desc.location);
+  return !lost && fit;
 }
 
-template <typename Function> void SharedMemoryTransport::forElements(Call &call, int64_t count, Function function) {
+//===----------------------------------------------------------------------===//
+// Moving elements
+//===----------------------------------------------------------------------===//
+
+template <typename Function>
+void SharedMemoryTransport::forElements(nd_rank &rank, const Call &call, Range range, Function function) const {
   constexpr int64_t parallelBytes = 64 * 1024, grain = 1024;
+  int64_t count = range.hi - range.lo;
   if (count * call.elementBytes < parallelBytes) {
-    function(Range{0, count});
+    function(range);
     return;
   }
-  call.rank.pool.parallel([&](int thread, int threads) {
-    Range range = splitRange(count, grain, thread, threads);
-    if (range.lo < range.hi)
-      function(range);
+  rank.pool.parallel([&](int thread, int threads) {
+    Range part = splitRange(count, grain, thread, threads);
+    if (part.lo < part.hi)
+      function(Range{range.lo + part.lo, range.lo + part.hi});
   });
 }
 
-bool SharedMemoryTransport::publish(Call &call, int64_t index) {
-  int slot = call.slot(index);
-  SlotUse &use = uses[slot];
-  if (use.group && !await(call.rank, call.desc, use.group->counters->done[slot], use.target))
-    return false;
-  use = {&call.group, call.target(index)};
-  headerOf(self, slot) = {call.desc.id, call.desc.count};
-  char *staging = slotOf(self, slot);
-  int64_t bytes = call.elementBytes, length = call.length(index);
-  bool scatter = call.desc.kind == ND_REDUCE_SCATTER;
-  for (int64_t part = 0; part < (scatter ? call.group.size() : 1); ++part) {
-    const char *from = call.operands.src + (part * call.total + call.begin(index)) * bytes;
-    char *to = staging + part * length * bytes;
-    forElements(call, length, [&](Range range) {
-      memcpy(to + range.lo * bytes, from + range.lo * bytes, (range.hi - range.lo) * bytes);
-    });
-  }
-  arrive(call.group.counters->published[slot], call.target(index));
-  return true;
-}
-
-bool SharedMemoryTransport::checkPeers(Call &call, int64_t index) {
-  for (int member : call.group.members) {
-    const SlotHeader &header = headerOf(member, call.slot(index));
-    if (header.collective == call.desc.id && header.count == call.desc.count)
-      continue;
-    bool known = header.collective >= 0 && header.collective < program.num_collectives;
-    call.rank.fail(
-        "ranks run different collectives: rank %d is in '%s' with %ld elements, this rank in '%s' (%s) with %ld; the "
-        "programs of the ranks do not belong together: compile them again",
-        member, known ? program.collectives[header.collective]->name : "?", header.count, call.desc.name,
-        call.desc.location, call.desc.count);
-    return false;
-  }
-  return true;
-}
-
-/// Elements of a chunk's shares are cut at multiples of this, a cache line of the smallest type that is reduced.
-static constexpr int64_t shareGrain = 32;
-
-void SharedMemoryTransport::reduceShare(Call &call, int64_t index) {
-  Group &group = call.group;
-  int slot = call.slot(index);
+/// Copies what this rank gets from one position: of its sources, or of its reduced targets.
+void SharedMemoryTransport::copy(nd_rank &rank, const nd_collective_desc &desc, int position, Range range,
+                                 bool reduced) {
+  Call &call = calls[desc.id];
+  int member = call.group.members[position];
+  const char *arena = memory + layout.arenaOffset(member);
   int64_t bytes = call.elementBytes;
-  Range share = splitRange(call.length(index), shareGrain, group.position, group.size());
-  char *own = slotOf(self, slot) + share.lo * bytes;
-  char *dst = call.operands.dst + (call.begin(index) + share.lo) * bytes;
-  forElements(call, share.hi - share.lo, [&](Range range) {
-    const char *parts[4096];
-    for (int i = 0; i < group.size(); ++i)
-      parts[i] = slotOf(group.members[i], slot) + (share.lo + range.lo) * bytes;
-    reduceParts(call.desc.dtype, call.desc.reduction, parts, group.size(), own + range.lo * bytes, range.hi - range.lo);
-    memcpy(dst + range.lo * bytes, own + range.lo * bytes, (range.hi - range.lo) * bytes);
+  forElements(rank, call, range, [&](Range part) {
+    forRows(desc, part, [&](int32_t index, int64_t src, int64_t dst, int64_t count) {
+      const nd_collective_operand &operand = desc.operands[index];
+      OperandPlace place = placeOf(member, call.operandIndex + index);
+      const char *from = reduced ? arena + place.dst + dst * bytes
+                                 : arena + place.src + (src + call.group.position * operand.src.part) * bytes;
+      char *to = static_cast<char *>(call.operands[desc.num_operands + index]) +
+                 (dst + position * operand.dst.part) * bytes;
+      if (from != to)
+        memcpy(to, from, count * bytes);
+    });
   });
-  *call.operands.sent += (group.size() - 1) * (share.hi - share.lo) * bytes;
+  if (member != self)
+    sent[call.sentIndex].bytes += (range.hi - range.lo) * bytes;
 }
 
-void SharedMemoryTransport::gatherShares(Call &call, int64_t index) {
-  Group &group = call.group;
+/// Reduces the sources of all positions.
+void SharedMemoryTransport::reduce(nd_rank &rank, const nd_collective_desc &desc, Range range) {
+  Call &call = calls[desc.id];
   int64_t bytes = call.elementBytes;
-  for (int i = 0; i < group.size(); ++i) {
-    if (i == group.position)
-      continue;
-    Range share = splitRange(call.length(index), shareGrain, i, group.size());
-    const char *from = slotOf(group.members[i], call.slot(index)) + share.lo * bytes;
-    char *to = call.operands.dst + (call.begin(index) + share.lo) * bytes;
-    forElements(call, share.hi - share.lo, [&](Range range) {
-      memcpy(to + range.lo * bytes, from + range.lo * bytes, (range.hi - range.lo) * bytes);
+  forElements(rank, call, range, [&](Range part) {
+    const char *parts[maxGroup];
+    forRows(desc, part, [&](int32_t index, int64_t src, int64_t dst, int64_t count) {
+      for (int position = 0; position < call.group.size(); ++position) {
+        int member = call.group.members[position];
+        parts[position] = memory + layout.arenaOffset(member) + placeOf(member, call.operandIndex + index).src +
+                          (src + call.group.position * desc.operands[index].src.part) * bytes;
+      }
+      char *to = static_cast<char *>(call.operands[desc.num_operands + index]) + dst * bytes;
+      reduceParts(desc.dtype, desc.reduction, parts, call.group.size(), to, count);
     });
-    *call.operands.sent += (share.hi - share.lo) * bytes;
-  }
-}
-
-void SharedMemoryTransport::gatherOperands(Call &call, int64_t index) {
-  Group &group = call.group;
-  int64_t bytes = call.elementBytes, length = call.length(index);
-  for (int i = 0; i < group.size(); ++i) {
-    bool isSelf = i == group.position;
-    const char *from =
-        isSelf ? call.operands.src + call.begin(index) * bytes : slotOf(group.members[i], call.slot(index));
-    char *to = call.operands.dst + (i * call.total + call.begin(index)) * bytes;
-    if (from == to)
-      continue;
-    forElements(call, length, [&](Range range) {
-      memcpy(to + range.lo * bytes, from + range.lo * bytes, (range.hi - range.lo) * bytes);
-    });
-    *call.operands.sent += isSelf ? 0 : length * bytes;
-  }
-}
-
-void SharedMemoryTransport::reducePiece(Call &call, int64_t index) {
-  Group &group = call.group;
-  int64_t bytes = call.elementBytes, length = call.length(index);
-  char *dst = call.operands.dst + call.begin(index) * bytes;
-  forElements(call, length, [&](Range range) {
-    const char *parts[4096];
-    for (int i = 0; i < group.size(); ++i)
-      parts[i] = slotOf(group.members[i], call.slot(index)) + (group.position * length + range.lo) * bytes;
-    reduceParts(call.desc.dtype, call.desc.reduction, parts, group.size(), dst + range.lo * bytes, range.hi - range.lo);
   });
-  *call.operands.sent += (group.size() - 1) * length * bytes;
+  sent[call.sentIndex].bytes += (call.group.size() - 1) * (range.hi - range.lo) * bytes;
 }
 
-bool SharedMemoryTransport::complete(Call &call, int64_t index) {
-  GroupCounters &counters = *call.group.counters;
-  int slot = call.slot(index);
-  uint32_t target = call.target(index);
-  if (!await(call.rank, call.desc, counters.published[slot], target) || !checkPeers(call, index))
-    return false;
-  if (call.desc.kind == ND_ALL_REDUCE) {
-    reduceShare(call, index);
-    arrive(counters.reduced[slot], target);
-    if (!await(call.rank, call.desc, counters.reduced[slot], target))
+/// Takes everything that this rank gets from its peers. They have started.
+bool SharedMemoryTransport::take(nd_rank &rank, const nd_collective_desc &desc) {
+  Call &call = calls[desc.id];
+  int size = call.group.size(), position = call.group.position;
+  Range all{0, call.elements};
+  switch (desc.kind) {
+  case ND_ALL_REDUCE:
+    reduce(rank, desc, splitRange(call.elements, shareGrain, position, size));
+    arrive(call, call.state->reduced);
+    if (!await(rank, desc, call.state->reduced))
       return false;
-    gatherShares(call, index);
-  } else {
-    if (call.desc.kind == ND_ALL_GATHER)
-      gatherOperands(call, index);
-    else
-      reducePiece(call, index);
-    // Nobody waits for it, but the next all-reduce in this slot counts on one arrival per round.
-    arrive(counters.reduced[slot], target);
+    for (int i = 1; i < size; ++i) {
+      int from = (position + i) % size;
+      copy(rank, desc, from, splitRange(call.elements, shareGrain, from, size), /*reduced=*/true);
+    }
+    return true;
+  case ND_REDUCE_SCATTER:
+    reduce(rank, desc, all);
+    return true;
+  case ND_PERMUTE:
+    copy(rank, desc, desc.sources[position], all, /*reduced=*/false);
+    return true;
+  default: // of an all-gather or all-to-all a part of each, its own first; no two ranks read one peer at once
+    for (int i = 0; i < size; ++i)
+      copy(rank, desc, (position + i) % size, all, /*reduced=*/false);
+    return true;
   }
-  arrive(counters.done[slot], target);
-  return true;
+}
+
+void SharedMemoryTransport::start(nd_rank &rank, const nd_collective_desc &desc, void *const *operands) {
+  Call &call = calls[desc.id];
+  if (call.inFlight)
+    return rank.fail("collective '%s' (%s) is started again before it is waited for; this is an error of the compiler",
+                     desc.name, desc.location);
+  call.inFlight = true;
+  ++call.uses;
+  std::copy_n(operands, 2 * desc.num_operands, call.operands.begin());
+  for (int32_t i = 0; i < desc.num_operands; ++i) {
+    OperandPlace place{static_cast<char *>(operands[i]) - rank.arena,
+                       static_cast<char *>(operands[desc.num_operands + i]) - rank.arena};
+    if (place.src < 0 || place.src >= program.arena_bytes)
+      return rank.fail("operand %d of collective '%s' (%s) is not in the arena; this is an error of the compiler", i,
+                       desc.name, desc.location);
+    placeOf(self, call.operandIndex + i) = place;
+  }
+  arrive(call, call.state->started);
 }
 
 void SharedMemoryTransport::wait(nd_rank &rank, const nd_collective_desc &desc) {
-  Pending &operands = pending[desc.id];
-  if (!operands.started)
+  Call &call = calls[desc.id];
+  if (!call.inFlight)
     return rank.fail("collective '%s' (%s) is waited for but was not started; this is an error of the compiler",
                      desc.name, desc.location);
-  operands.started = false;
-  Group &group = *operands.group;
-  int64_t bytes = dtypeBytes(desc.dtype), size = group.size();
-  if (size == 1) {
-    if (operands.src != operands.dst)
-      memcpy(operands.dst, operands.src, desc.count * bytes);
-    return;
-  }
-  bool scatter = desc.kind == ND_REDUCE_SCATTER;
-  Call call{rank,
-            desc,
-            operands,
-            group,
-            bytes,
-            scatter ? desc.count / size : desc.count,
-            chunkBytes / bytes / (scatter ? size : 1),
-            group.chunks};
-  int64_t chunks = (call.total + call.chunk - 1) / call.chunk;
+  call.inFlight = false;
   rank.status->collective.store(desc.id, std::memory_order_relaxed);
-  bool good = chunks == 0 || publish(call, 0);
-  for (int64_t index = 0; good && index < chunks; ++index)
-    good = (index + 1 == chunks || publish(call, index + 1)) && complete(call, index);
-  group.chunks += static_cast<uint32_t>(chunks);
+  if (await(rank, desc, call.state->started) && checkPeers(rank, desc) && take(rank, desc)) {
+    arrive(call, call.state->done);
+    await(rank, desc, call.state->done);
+  }
   rank.status->collective.store(-1, std::memory_order_relaxed);
 }
 

@@ -40,7 +40,14 @@ typedef enum {
   ND_I1 = 8
 } nd_dtype;
 typedef enum { ND_SUM = 0, ND_MAX = 1, ND_MIN = 2 } nd_reduction;
-typedef enum { ND_ALL_REDUCE = 0, ND_ALL_GATHER = 1, ND_REDUCE_SCATTER = 2 } nd_collective_kind;
+typedef enum {
+  ND_ALL_REDUCE = 0,
+  ND_ALL_GATHER = 1,
+  ND_REDUCE_SCATTER = 2,
+  ND_ALL_TO_ALL = 3,
+  ND_PERMUTE = 4,
+  ND_ALL_SLICE = 5 /* local: no collective of the program's table */
+} nd_collective_kind;
 typedef enum { ND_PHASE_FORWARD = 0, ND_PHASE_BACKWARD = 1, ND_PHASE_REDUCE = 2, ND_PHASE_UPDATE = 3 } nd_phase;
 
 /// CPU levels that kernels are compiled for, ascending; the runtime takes the highest that the CPU has.
@@ -126,18 +133,40 @@ typedef struct {
   const float *carry_lse;
 } nd_attention_args;
 
-/// One collective over the ranks that differ only in the axes of `axes` (bit i = mesh axis i).
+/// Where the parts of a collective's operand lie, in elements: strides between `outer` and `middle` rows, and from the
+/// part of one position to that of the next (0: there is one part, and it is everyone's).
+typedef struct {
+  int64_t outer, middle, part;
+} nd_part_strides;
+
+/// One operand of a collective. A part is `outer` x `middle` rows of `inner` neighbours, at src and at dst.
+///   all_reduce, permute   src and dst are one part, contiguous
+///   all_gather            dst holds the part of each position, src one
+///   reduce_scatter        src holds a part for each position, dst one; all_slice likewise
+///   all_to_all            both hold one for each
+typedef struct {
+  int64_t outer, middle, inner;
+  nd_part_strides src, dst;
+} nd_collective_operand;
+
+/// One collective over the ranks that differ only in the listed axes. A rank's position in the group is the row-major
+/// index of its coordinates along them.
 typedef struct {
   int32_t id; /* dense, from 0, in program order: equal on all ranks */
   int32_t kind, dtype, reduction;
-  uint32_t axes;
-  int32_t is_scalar;           /* counted in the class `scalar` */
-  int64_t count;               /* elements of the operand on this rank */
+  int32_t is_scalar; /* counted in the class `scalar` */
+  int32_t num_axes;
+  int8_t axes[ND_MAX_AXES]; /* mesh axes, major to minor, in any order */
+  int32_t num_operands;
+  const nd_collective_operand *operands;
+  const int32_t *sources; /* of a permute: position i receives from sources[i] */
+  const char *group;      /* the group's name in metrics and reports */
   const char *name, *location; /* for messages: what it reduces, and which source line asked for it */
 } nd_collective_desc;
 
 /// A named tensor of the program in the arena. kind: "input", "weight", "exp_avg", "exp_avg_sq", "momentum", "scalar",
-/// "metric", "gradient", "output". A state tensor has one entry: the step updates it in place.
+/// "metric", "gradient", "output", or "coordinate": an i64 that holds this rank's coordinate along the mesh axis `name`, set
+/// when the rank is opened. A state tensor has one entry: the step updates it in place.
 typedef struct {
   const char *kind, *name;
   int32_t dtype, rank;
@@ -196,10 +225,12 @@ void nd_rt_attention(nd_rank *rank, const nd_attention_desc *desc, const nd_atte
 void nd_rt_attention_grad(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_args *args);
 void nd_rt_copy(nd_rank *rank, void *dst, const void *src, int64_t bytes);
 void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes);
-/// Starts a collective; src and dst may be equal for an all-reduce. The operands belong to the transport until the
-/// wait.
-void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst);
+/// Starts a collective. `operands` are the sources, in the arena, then the targets; those of an all-reduce may be equal.
+/// They belong to the transport until the wait; the array itself is read at once.
+void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, void *const *operands);
 void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc);
+/// Copies this rank's part; `desc` is an ND_ALL_SLICE of one operand.
+void nd_rt_all_slice(nd_rank *rank, const nd_collective_desc *desc, const void *src, void *dst);
 void nd_rt_phase(nd_rank *rank, int32_t phase);
 
 /// Per-thread scratch that an attention needs, in bytes: the compiler plans it, the runtime uses it. Query rows are

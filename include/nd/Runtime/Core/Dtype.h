@@ -17,6 +17,9 @@ int64_t dtypeBytes(int32_t dtype);
 /// The name that IR and manifests use.
 const char *dtypeName(int32_t dtype);
 
+/// The name of an nd_collective_kind.
+const char *collectiveName(int32_t kind);
+
 } // namespace nd::rt
 
 #endif // ND_RUNTIME_CORE_DTYPE_H

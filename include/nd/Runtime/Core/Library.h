@@ -34,13 +34,15 @@ std::unique_ptr<Library> openLibrary(const nd_program &program, int threads, std
 class Transport {
 public:
   virtual ~Transport() = default;
-  virtual void start(nd_rank &rank, const nd_collective_desc &desc, const void *src, void *dst) = 0;
+  virtual void start(nd_rank &rank, const nd_collective_desc &desc, void *const *operands) = 0;
   virtual void wait(nd_rank &rank, const nd_collective_desc &desc) = 0;
 
-  /// Bytes sent since the counters were cleared, by axes, kind and class; counted where bytes are copied.
+  /// Bytes sent since the counters were cleared, by group, kind and class; counted where bytes are copied from another
+  /// rank's memory.
   struct Sent {
-    uint32_t axes;
+    const char *group;
     int32_t kind, isScalar;
+    int32_t collective; ///< id of the first of them
     int64_t bytes;
   };
   const std::vector<Sent> &getSent() const { return sent; }

@@ -25,13 +25,13 @@ struct nd_rank {
   int64_t totalSteps = 0;
   int cpuLevel = ND_CPU_V3;
 
-  char *arena = nullptr; ///< planned buffers, then each thread's scratch, then each thread's library workspace
-  int64_t mappedBytes = 0;
+  char *arena = nullptr;        ///< planned buffers; of a program of several ranks in shared memory
   char *threadMemory = nullptr; ///< scratch and workspace of thread 0; those of thread t follow
+  int64_t arenaBytes = 0, threadBytes = 0;         ///< of these mappings
   int64_t scratchBytes = 0, workspaceBytes = 0;
   double touchMilliseconds = 0;
 
-  char *sharedMemory = nullptr;
+  char *sharedMemory = nullptr; ///< the whole of it, peers' arenas too
   int64_t sharedBytes = 0;
   nd::rt::RankStatus *status = nullptr; ///< in shared memory, or `ownStatus`
   nd::rt::RankStatus ownStatus{};
@@ -67,6 +67,8 @@ struct nd_rank {
 
   /// This rank's coordinate along a mesh axis.
   int64_t coordinate(int axis) const;
+  /// This rank's position in the group of a collective.
+  int64_t positionIn(const nd_collective_desc &desc) const;
 };
 
 namespace nd::rt {

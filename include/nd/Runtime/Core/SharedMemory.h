@@ -4,14 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the
-// transport's counters, then each rank's staging slots. It has no name in any file system, so nothing survives a kill.
+// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the counters of
+// collectives, then the ranks' arenas: a collective reads its peers' operands where they are. It has no name in any file
+// system, so nothing survives a kill.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ND_RUNTIME_CORE_SHAREDMEMORY_H
 #define ND_RUNTIME_CORE_SHAREDMEMORY_H
 
+#include "nd/Runtime/Core/ABI.h"
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +24,7 @@ namespace nd::rt {
 struct alignas(64) RankStatus {
   std::atomic<uint64_t> progress;  ///< rises with every operation
   std::atomic<int32_t> collective; ///< id of the collective it waits in, or -1
+  std::atomic<uint64_t> program;   ///< what its program's collectives are, as a number; 0: not open yet
 };
 
 /// Stops the job: set by the launcher when a rank is lost; everyone who waits for a peer gives up.
@@ -29,49 +32,52 @@ struct alignas(64) JobStatus {
   std::atomic<int32_t> lostRank; ///< rank + 1, or 0
 };
 
-/// Progress of a collective that is under way in one group; counters only rise, and the last to arrive wakes the
+/// How far the ranks of a group are with one collective of the program. Counters rise by one for each member and use: a
+/// member starts again only when all were done, so arrivals of different uses never mix. The last to arrive wakes the
 /// others.
-struct GroupCounters {
-  struct alignas(64) Counter {
-    std::atomic<uint32_t> value;
-    std::atomic<uint32_t> sleepers;
+struct alignas(64) CollectiveState {
+  struct Counter {
+    std::atomic<uint32_t> value, sleepers;
   };
-  Counter published[2], reduced[2], done[2]; ///< one of each for a staging slot
+  Counter started; ///< operands are ready to be read
+  Counter reduced; ///< shares of an all-reduce are ready to be read
+  Counter done;    ///< nothing of the peers is read any more
 };
 
-/// What a rank put into a staging slot, so that its peers can check that they are in the same collective.
-struct alignas(64) SlotHeader {
-  int32_t collective;
-  int64_t count;
+/// Where a rank's operand of a collective is: bytes in its arena.
+struct OperandPlace {
+  int64_t src, dst;
 };
 
-/// Room of a staging slot. A collective is cut into chunks of at most that.
-inline constexpr int64_t slotBytes = 2 * 1024 * 1024;
+/// Offsets of everything in the memfd. The launcher knows the control page alone; ranks, whose programs are equal, make
+/// the file larger.
+class SharedMemoryLayout {
+public:
+  explicit SharedMemoryLayout(int64_t ranks) : ranks(ranks) {}
+  SharedMemoryLayout(int64_t ranks, const nd_program &program)
+      : ranks(ranks), collectives(program.num_collectives), arenaBytes(round(program.arena_bytes, hugePage)) {
+    for (int32_t i = 0; i < program.num_collectives; ++i)
+      operands += program.collectives[i]->num_operands;
+  }
 
-/// The chunk where every rank has a core: slots then stay in the caches. Otherwise a chunk fills the slot, because each
-/// one costs a few switches between the ranks.
-inline constexpr int64_t cachedChunkBytes = 512 * 1024;
-
-/// Offsets of everything in the memfd, for a job of `ranks` ranks on a mesh of `axes` axes.
-struct SharedMemoryLayout {
-  int64_t ranks, masks;
-
-  SharedMemoryLayout(int64_t ranks, int64_t axes) : ranks(ranks), masks(int64_t(1) << axes) {}
   int64_t statusOffset(int64_t rank) const { return sizeof(JobStatus) + rank * sizeof(RankStatus); }
-  /// The group of the ranks that differ from `first` in the axes of `mask` only; `first` has coordinate 0 in those.
-  int64_t groupOffset(int64_t mask, int64_t first) const {
-    return round(statusOffset(ranks)) + (mask * ranks + first) * sizeof(GroupCounters);
+  /// `first` is the lowest rank of the group.
+  int64_t stateOffset(int64_t collective, int64_t first) const {
+    return controlBytes() + (collective * ranks + first) * sizeof(CollectiveState);
   }
-  int64_t headerOffset(int64_t rank, int64_t slot) const {
-    return round(groupOffset(masks, 0)) + (rank * 2 + slot) * sizeof(SlotHeader);
+  /// `operand` counts over all collectives.
+  int64_t placeOffset(int64_t rank, int64_t operand) const {
+    return round(stateOffset(collectives, 0), page) + (rank * operands + operand) * sizeof(OperandPlace);
   }
-  int64_t slotOffset(int64_t rank, int64_t slot) const {
-    return round(headerOffset(ranks, 0)) + (rank * 2 + slot) * slotBytes;
-  }
-  int64_t totalBytes() const { return slotOffset(ranks, 0); }
+  int64_t arenaOffset(int64_t rank) const { return round(placeOffset(ranks, 0), hugePage) + rank * arenaBytes; }
+  int64_t controlBytes() const { return round(statusOffset(ranks), page); }
+  int64_t totalBytes() const { return arenaOffset(ranks); }
 
 private:
-  static int64_t round(int64_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+  static constexpr int64_t page = 4096, hugePage = 2 << 20;
+  static int64_t round(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+  int64_t ranks, collectives = 0, operands = 0, arenaBytes = 0;
 };
 
 } // namespace nd::rt

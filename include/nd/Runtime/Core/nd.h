@@ -53,10 +53,11 @@ typedef struct {
   double milliseconds;
 } nd_step_result;
 
-/// Bytes that this rank sent over the axes `axes` in the last step.
+/// Bytes that this rank sent in the last step by collectives of one group, kind and class.
 typedef struct {
-  uint32_t axes;
+  const char *group;
   int32_t kind, is_scalar;
+  int32_t collective; /* id of the first of them */
   int64_t bytes;
 } nd_sent;
 

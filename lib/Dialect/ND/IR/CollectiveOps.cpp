@@ -6,8 +6,10 @@
 
 #include "Verify.h"
 #include "nd/Dialect/ND/IR/ND.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace nd;
@@ -31,6 +33,36 @@ int64_t MeshOp::getNumRanks() {
   for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
     ranks *= axis.getSize();
   return ranks;
+}
+
+std::string MeshOp::getGroupLabel(ArrayAttr axes) {
+  // Parts of a split axis follow each other in the mesh; those of size 1 tell no ranks apart.
+  auto wholeName = [](MeshAxisAttr axis) {
+    auto [name, part] = axis.getName().getValue().rsplit('.');
+    int64_t number;
+    return part.getAsInteger(10, number) ? axis.getName().getValue() : name;
+  };
+  auto parts = llvm::filter_to_vector(getAxes().getAsRange<MeshAxisAttr>(),
+                                      [](MeshAxisAttr axis) { return axis.getSize() > 1; });
+  auto isUsed = [&](MeshAxisAttr axis) { return llvm::is_contained(axes, Attribute(axis.getName())); };
+  std::string label;
+  auto add = [&](const Twine &name) { label += ((label.empty() ? "" : "+") + name).str(); };
+  for (auto *begin = parts.begin(), *end = begin; begin != parts.end(); begin = end) {
+    end = std::find_if(begin, parts.end(), [&](MeshAxisAttr axis) { return wholeName(axis) != wholeName(*begin); });
+    auto *used = std::find_if(begin, end, isUsed);
+    bool isTail = std::all_of(used, end, isUsed);
+    if (used == begin && isTail)
+      add(wholeName(*begin));
+    else if (used != end && isTail)
+      add(wholeName(*begin) + "[" +
+          Twine(std::accumulate(used, end, int64_t(1),
+                                [](int64_t size, MeshAxisAttr axis) { return size * axis.getSize(); })) +
+          "]");
+    else
+      for (MeshAxisAttr axis : llvm::make_filter_range(llvm::make_range(used, end), isUsed))
+        add(axis.getName().getValue());
+  }
+  return label;
 }
 
 LogicalResult MeshOp::verify() {
@@ -106,9 +138,9 @@ FailureOr<int64_t> verifyGroup(Operation *op, FlatSymbolRefAttr meshName, ArrayA
 }
 
 /// `whole` equals `part` but for dimension `dim`, which is `ranks` times as large.
-LogicalResult verifyShard(Operation *op, StringRef wholeName, RankedTensorType whole, RankedTensorType part,
+LogicalResult verifyShard(Operation *op, StringRef wholeName, Type whole, RankedTensorType part, StringRef dimName,
                           int64_t dim, int64_t ranks) {
-  if (failed(verify::dimInRange(op, "dim", dim, part.getRank())))
+  if (failed(verify::dimInRange(op, dimName, dim, part.getRank())))
     return failure();
   SmallVector<int64_t> expected(part.getShape());
   std::optional<int64_t> size = llvm::checkedMul(expected[dim], ranks);
@@ -118,7 +150,51 @@ LogicalResult verifyShard(Operation *op, StringRef wholeName, RankedTensorType w
   return verify::shape(op, wholeName, whole, expected);
 }
 
+/// One name per operand, and one element type.
+LogicalResult verifyOperands(Operation *op, ValueRange inputs, ArrayAttr names) {
+  if (inputs.empty())
+    return op->emitOpError() << "needs an operand";
+  if (names.size() != inputs.size())
+    return op->emitOpError() << "expected one name per operand but found " << names.size() << " for " << inputs.size();
+  Type elementType = cast<RankedTensorType>(inputs.front().getType()).getElementType();
+  for (Value input : inputs)
+    if (failed(verify::elementType(op, "every operand", input.getType(), elementType)))
+      return failure();
+  return success();
+}
+
+/// Besides, one result and one dimension per operand, and its element type.
+template <typename OpTy> LogicalResult verifyShardedOperands(OpTy op) {
+  if (failed(verifyOperands(op, op.getInputs(), op.getNames())))
+    return failure();
+  size_t operands = op.getInputs().size();
+  if (op.getResults().size() != operands)
+    return op.emitOpError() << "expected one result per operand but found " << op.getResults().size() << " for "
+                            << operands;
+  if (op.getDims().size() != operands)
+    return op.emitOpError() << "expected one dimension per operand but found " << op.getDims().size() << " for "
+                            << operands;
+  for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults()))
+    if (failed(verify::elementType(op, "result", result.getType(),
+                                   cast<RankedTensorType>(input.getType()).getElementType())))
+      return failure();
+  return success();
+}
+
+int64_t payloadBytes(ValueRange tensors) {
+  int64_t bytes = 0;
+  for (Value tensor : tensors) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    bytes += type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  }
+  return bytes;
+}
+
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// AllReduceOp, AllGatherOp, ReduceScatterOp
+//===----------------------------------------------------------------------===//
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
                                             OpaqueProperties, RegionRange, SmallVectorImpl<Type> &results) {
@@ -126,27 +202,13 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   return success();
 }
 
-int64_t AllReduceOp::getPayloadBytes() {
-  int64_t bits = 0;
-  for (Value input : getInputs()) {
-    auto type = cast<RankedTensorType>(input.getType());
-    bits += type.getNumElements() * std::max<int64_t>(8, type.getElementTypeBitWidth());
-  }
-  return bits / 8;
-}
+int64_t AllReduceOp::getPayloadBytes() { return payloadBytes(getInputs()); }
+int64_t AllGatherOp::getPayloadBytes() { return payloadBytes(getResults()); }
+int64_t ReduceScatterOp::getPayloadBytes() { return payloadBytes(getInputs()); }
 
-LogicalResult AllReduceOp::verify() {
-  if (getInputs().empty())
-    return emitOpError() << "needs an operand";
-  if (getNames().size() != getInputs().size())
-    return emitOpError() << "expected one name per operand but found " << getNames().size() << " for "
-                         << getInputs().size();
-  Type elementType = cast<RankedTensorType>(getInputs().front().getType()).getElementType();
-  for (Value input : getInputs())
-    if (failed(verify::elementType(*this, "every operand", input.getType(), elementType)))
-      return failure();
-  return success();
-}
+LogicalResult AllReduceOp::verify() { return verifyOperands(*this, getInputs(), getNames()); }
+LogicalResult AllGatherOp::verify() { return verifyShardedOperands(*this); }
+LogicalResult ReduceScatterOp::verify() { return verifyShardedOperands(*this); }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
@@ -156,12 +218,73 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> ranks = verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
   if (failed(ranks))
     return failure();
-  return verifyShard(*this, "result", getResult().getType(), getInput().getType(), getDim(), *ranks);
+  for (auto [input, result, dim] : llvm::zip_equal(getInputs(), getResults(), getDims()))
+    if (failed(verifyShard(*this, "result", result.getType(), cast<RankedTensorType>(input.getType()), "dim", dim,
+                           *ranks)))
+      return failure();
+  return success();
 }
 
 LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<int64_t> ranks = verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
   if (failed(ranks))
     return failure();
-  return verifyShard(*this, "operand", getInput().getType(), getResult().getType(), getDim(), *ranks);
+  for (auto [input, result, dim] : llvm::zip_equal(getInputs(), getResults(), getDims()))
+    if (failed(verifyShard(*this, "operand", input.getType(), cast<RankedTensorType>(result.getType()), "dim", dim,
+                           *ranks)))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// AllToAllOp, PermuteOp, AllSliceOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> ranks = verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
+  RankedTensorType type = getInput().getType();
+  int64_t split = getSplitDim(), concat = getConcatDim();
+  if (failed(ranks) || failed(verify::dimInRange(*this, "split_dim", split, type.getRank())) ||
+      failed(verify::dimInRange(*this, "concat_dim", concat, type.getRank())))
+    return failure();
+  if (split == concat)
+    return emitOpError() << "split_dim and concat_dim are both " << split << "; use nd.permute to move shards of one "
+                         << "dimension";
+  if (type.getDimSize(split) % *ranks != 0)
+    return emitOpError() << "cuts dimension " << split << " of size " << type.getDimSize(split) << " into " << *ranks
+                         << " parts";
+  SmallVector<int64_t> part(type.getShape());
+  part[split] /= *ranks;
+  return verifyShard(*this, "result", getResult().getType(), type.clone(part), "concat_dim", concat, *ranks);
+}
+
+LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> ranks = verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
+  if (failed(ranks))
+    return failure();
+  if (static_cast<int64_t>(getSources().size()) != *ranks)
+    return emitOpError() << "expected one source for each of " << *ranks << " positions but found "
+                         << getSources().size();
+  llvm::SmallBitVector used(*ranks);
+  for (int64_t source : getSources()) {
+    if (source < 0 || source >= *ranks)
+      return emitOpError() << "expected sources in [0, " << *ranks << ") but found " << source;
+    if (used.test(source))
+      return emitOpError() << "sends position " << source << " twice; sources are a permutation";
+    used.set(source);
+  }
+  if (getBefore().has_value() != getAfter().has_value())
+    return emitOpError() << "expected both shardings, before and after, or none";
+  for (std::optional<ShardingAttr> sharding : {getBefore(), getAfter()})
+    if (sharding && sharding->getRank() != getInput().getType().getRank())
+      return emitOpError() << "names a sharding of " << sharding->getRank() << " dimensions, but the tensor has "
+                           << getInput().getType().getRank();
+  return success();
+}
+
+LogicalResult AllSliceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<int64_t> ranks = verifyGroup(*this, getMeshAttr(), getAxes(), symbols);
+  if (failed(ranks))
+    return failure();
+  return verifyShard(*this, "operand", getInput().getType(), getResult().getType(), "dim", getDim(), *ranks);
 }

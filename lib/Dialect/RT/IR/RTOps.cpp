@@ -359,17 +359,57 @@ LogicalResult FillZeroOp::verify() {
   return success();
 }
 
+int64_t CollectiveStartOp::getPayloadElements() {
+  int64_t elements = 0;
+  for (Value whole : getKind() == CollectiveKind::all_gather ? getTargets() : getSources())
+    elements += cast<MemRefType>(whole.getType()).getNumElements();
+  return elements;
+}
+
 LogicalResult CollectiveStartOp::verify() {
-  MemRefType source = getSource().getType(), target = getTarget().getType();
-  if (!isContiguous(source) || !isContiguous(target))
-    return emitOpError("moves contiguous memory, but has ") << source << " to " << target;
-  if (source.getElementType() != target.getElementType())
-    return emitOpError("element types differ: ") << source << " to " << target;
-  if (getKind() == CollectiveKind::all_reduce && source.getNumElements() != target.getNumElements())
-    return emitOpError("an all_reduce keeps the number of elements: ") << source << " to " << target;
+  if (getSources().empty() || getSources().size() != getTargets().size())
+    return emitOpError("has ") << getSources().size() << " sources and " << getTargets().size() << " targets";
+  Type elementType = cast<MemRefType>(getSources().front().getType()).getElementType();
+  for (auto [index, values] : llvm::enumerate(llvm::zip_equal(getSources(), getTargets()))) {
+    auto source = cast<MemRefType>(std::get<0>(values).getType());
+    auto target = cast<MemRefType>(std::get<1>(values).getType());
+    if (!isContiguous(source) || !isContiguous(target))
+      return emitOpError("moves contiguous memory, but has ") << source << " to " << target;
+    if (source.getElementType() != elementType || target.getElementType() != elementType)
+      return emitOpError("element types differ: ") << source << " to " << target;
+    bool keepsSize = getKind() != CollectiveKind::all_gather && getKind() != CollectiveKind::reduce_scatter;
+    if (keepsSize && source.getNumElements() != target.getNumElements())
+      return emitOpError("an ") << stringifyCollectiveKind(getKind()) << " keeps the number of elements: " << source
+                                << " to " << target;
+    int64_t whole = getKind() == CollectiveKind::all_gather ? target.getRank() : source.getRank();
+    bool hasDim = !keepsSize;
+    if (hasDim && (getDims().size() != getSources().size() || getDims()[index] < 0 || getDims()[index] >= whole))
+      return emitOpError("needs a dimension of each operand, but has dims = [") << getDims() << ']';
+  }
+  if (getKind() == CollectiveKind::all_to_all) {
+    int64_t rank = cast<MemRefType>(getSources().front().getType()).getRank();
+    if (getSources().size() != 1 || getDims().size() != 2 ||
+        llvm::any_of(getDims(), [&](int64_t dim) { return dim < 0 || dim >= rank; }))
+      return emitOpError("moves one tensor between two of its dimensions, but has dims = [") << getDims() << ']';
+  }
+  if ((getKind() == CollectiveKind::permute) == getPermutation().empty())
+    return emitOpError("a permute has a permutation, and nothing else has");
   if (getAxes().empty())
     return emitOpError("needs at least one mesh axis");
   if (llvm::count_if(getEvent().getUsers(), llvm::IsaPred<WaitOp>) != 1)
     return emitOpError("must be waited for exactly once");
+  return success();
+}
+
+LogicalResult AllSliceOp::verify() {
+  MemRefType source = getSource().getType(), target = getTarget().getType();
+  if (!isContiguous(source) || !isContiguous(target))
+    return emitOpError("copies contiguous memory, but has ") << source << " to " << target;
+  if (source.getElementType() != target.getElementType() || source.getRank() != target.getRank())
+    return emitOpError("target is no part of the source: ") << source << " to " << target;
+  if (getDim() < 0 || getDim() >= source.getRank())
+    return emitOpError("has no dimension ") << getDim() << ": " << source;
+  if (getAxes().empty())
+    return emitOpError("needs at least one mesh axis");
   return success();
 }

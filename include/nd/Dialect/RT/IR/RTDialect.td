@@ -45,7 +45,8 @@ class RT_EnumAttr<I32EnumAttr info, string name> : EnumAttr<RT_Dialect, info, na
 }
 
 def RT_CollectiveKind : I32EnumAttr<"CollectiveKind", "what a collective does; values are those of the runtime's ABI", [
-    I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>]> {
+    I32EnumAttrCase<"all_reduce", 0>, I32EnumAttrCase<"all_gather", 1>, I32EnumAttrCase<"reduce_scatter", 2>,
+    I32EnumAttrCase<"all_to_all", 3>, I32EnumAttrCase<"permute", 4>]> {
   let cppNamespace = "::nd::rt";
   let genSpecializedAttr = 0;
 }

@@ -235,23 +235,46 @@ def RT_FillZeroOp : RT_Op<"fill_zero"> {
   let hasVerifier = 1;
 }
 
-def RT_CollectiveStartOp : RT_Op<"collective_start"> {
-  let summary = "starts a collective over the ranks that differ only in the named mesh axes";
+def RT_CollectiveStartOp : RT_Op<"collective_start", [AttrSizedOperandSegments]> {
+  let summary = "starts a collective over the ranks along the named mesh axes, major to minor";
   let description = [{
-    Source and target are contiguous and belong to the transport until the wait; for an all-reduce they may be equal.
-    `name` says for messages what is moved, `reason` what asked for it. Collectives of a program start in the same order
-    on all ranks.
+    Each source goes to the target at the same place. Memory is contiguous and belongs to the transport until the wait;
+    source and target of an all-reduce may be equal. `dims` says around which dimension shards are cut and joined: one
+    per operand of an all-gather or reduce-scatter, the split and the concatenated one of an all-to-all. Position i
+    receives what position `permutation[i]` has. `name` says for messages what is moved, `reason` what asked for it.
+    Collectives of a program start in the same order on all ranks.
+
+    ```mlir
+    %e = rt.collective_start all_gather ins(%w : memref<4x64xf32>) outs(%whole : memref<8x64xf32>) axes = ["fsdp"]
+        dims = [0] reduction = sum name = "w"
+    ```
   }];
-  let arguments = (ins RT_CollectiveKindAttr:$kind, Arg<RT_Buffer, "", [MemRead]>:$source, Arg<RT_Buffer, "",
-      [MemWrite]>:$target,
-                       StrArrayAttr:$axes, RT_ReductionAttr:$reduction, StrAttr:$name, OptionalAttr<StrAttr>:$reason,
-                       UnitAttr:$scalar);
+  let arguments = (ins RT_CollectiveKindAttr:$kind, Arg<Variadic<RT_Buffer>, "", [MemRead]>:$sources,
+                       Arg<Variadic<RT_Buffer>, "", [MemWrite]>:$targets, StrArrayAttr:$axes,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$dims,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$permutation, RT_ReductionAttr:$reduction,
+                       StrAttr:$name, OptionalAttr<StrAttr>:$reason, UnitAttr:$scalar);
   let results = (outs RT_EventType:$event);
   let assemblyFormat = [{
-    $kind $source `to` $target `axes` `=` $axes `reduction` `=` $reduction `name` `=` $name (`reason` `=` $reason^)?
-    (`scalar` $scalar^)? attr-dict
-    `:` type($source) `to` type($target)
+    $kind `ins` `(` $sources `:` type($sources) `)` `outs` `(` $targets `:` type($targets) `)` `axes` `=` $axes
+    (`dims` `=` $dims^)? (`permutation` `=` $permutation^)? `reduction` `=` $reduction `name` `=` $name
+    (`reason` `=` $reason^)? (`scalar` $scalar^)? attr-dict
   }];
+  let extraClassDeclaration = [{
+    /// Elements of the whole tensors on this rank: the sources, of an all-gather the targets.
+    int64_t getPayloadElements();
+  }];
+  let hasVerifier = 1;
+}
+
+def RT_AllSliceOp : RT_Op<"all_slice"> {
+  let summary = "copies this rank's part of a tensor that the ranks along the named axes hold whole";
+  let description = [{
+    Both are contiguous; the part is cut along `dim`.
+  }];
+  let arguments = (ins Arg<RT_Buffer, "", [MemRead]>:$source, Arg<RT_Buffer, "", [MemWrite]>:$target,
+                       StrArrayAttr:$axes, I64Attr:$dim);
+  let assemblyFormat = "$source `to` $target `axes` `=` $axes `dim` `=` $dim attr-dict `:` type($source) `to` type($target)";
   let hasVerifier = 1;
 }
 
