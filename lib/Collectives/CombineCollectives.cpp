@@ -1,4 +1,4 @@
-//===- CombineCollectives.cpp - Few large all-reduces ---------------------===//
+//===- CombineCollectives.cpp - Few large collectives ---------------------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
@@ -8,7 +8,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/IR/ND.h"
+#include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -22,33 +24,86 @@ using namespace nd;
 
 namespace {
 
+Type elementTypeOf(Operation *op) {
+  return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+}
+
 /// All-reduces of numbers (losses, counts, norms) are their own class: small, and often waited for at once.
-bool isCandidate(Operation &op) {
-  auto reduce = dyn_cast<AllReduceOp>(op);
-  return reduce && !llvm::all_of(reduce.getInputs(), [](Value input) {
+bool isOfNumbers(Operation *op) {
+  return isa<AllReduceOp>(op) && llvm::all_of(op->getOperands(), [](Value input) {
            return cast<RankedTensorType>(input.getType()).getNumElements() == 1;
          });
 }
 
-/// Collects all-reduces of one block in program order. Invariants between two operations of the walk:
-///  - `pending` holds all-reduces that can become one collective, none of which depends on another;
+/// What collectives that become one have in common; null for what stays alone.
+Attribute keyOf(Operation &op) {
+  if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) || isOfNumbers(&op))
+    return {};
+  Builder builder(op.getContext());
+  auto kind = op.getAttrOfType<ReductionKindAttr>("kind");
+  return builder.getArrayAttr({builder.getStringAttr(op.getName().getStringRef()), op.getAttr("mesh"),
+                               op.getAttr("axes"), TypeAttr::get(elementTypeOf(&op)),
+                               kind ? Attribute(kind) : builder.getUnitAttr(), op.getDiscardableAttrDictionary()});
+}
+
+int64_t payloadBytes(Operation *op) {
+  return llvm::TypeSwitch<Operation *, int64_t>(op)
+      .Case<AllReduceOp, AllGatherOp, ReduceScatterOp>([](auto collective) { return collective.getPayloadBytes(); })
+      .Default(0);
+}
+
+/// One collective with all operands, before `point`, in place of these.
+void merge(ArrayRef<Operation *> collectives, Operation *point) {
+  SmallVector<Value> inputs, results;
+  SmallVector<Type> types;
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> dims;
+  SmallVector<Location> locations;
+  llvm::SmallSetVector<StringRef, 4> reasons;
+  for (Operation *op : collectives) {
+    llvm::append_range(inputs, op->getOperands());
+    llvm::append_range(results, op->getResults());
+    llvm::append_range(types, op->getResultTypes());
+    llvm::append_range(names, op->getAttrOfType<ArrayAttr>("names"));
+    if (auto list = op->getAttrOfType<DenseI64ArrayAttr>("dims"))
+      llvm::append_range(dims, list.asArrayRef());
+    locations.push_back(op->getLoc());
+    reasons.insert(op->getAttrOfType<StringAttr>("reason").getValue());
+  }
+  OpBuilder builder(point);
+  Operation *first = collectives.front();
+  OperationState state(builder.getFusedLoc(locations), first->getName(), inputs, types, first->getAttrs());
+  state.attributes.set("names", builder.getArrayAttr(names));
+  state.attributes.set("reason", builder.getStringAttr(llvm::join(reasons, "; ")));
+  if (first->hasAttr("dims"))
+    state.attributes.set("dims", builder.getDenseI64ArrayAttr(dims));
+  Operation *combined = builder.create(state);
+  for (auto [old, result] : llvm::zip_equal(results, combined->getResults()))
+    old.replaceAllUsesWith(result);
+  for (Operation *op : collectives)
+    op->erase();
+}
+
+/// Collects the collectives of one key in one block, in program order. Invariants between two operations of the walk:
+///  - `pending` holds collectives that can become one, none of which depends on another;
 ///  - `waiting` holds, in order, every operation seen so far that depends on one of `pending`, and none of them is a
-///  candidate.
+///    candidate.
 /// Completing a collective puts it where the walk stands, and the waiting operations behind it.
 class Combiner {
 public:
-  Combiner(Block &block, int64_t bucketBytes) : block(block), bucketBytes(bucketBytes) {}
+  Combiner(Block &block, ArrayRef<Operation *> candidates, int64_t bucketBytes)
+      : block(block), candidates(candidates.begin(), candidates.end()), bucketBytes(bucketBytes) {}
 
   void run() {
     findFeeding();
     for (Operation &op : llvm::make_early_inc_range(block)) {
       bool waits = dependsOnPending(op);
-      if (op.hasTrait<OpTrait::IsTerminator>() || (waits && feedsCandidate.contains(&op))) {
+      if (op.hasTrait<OpTrait::IsTerminator>() || (waits && completesBefore(op))) {
         complete(&op);
         waits = false;
       }
-      if (isCandidate(op))
-        add(cast<AllReduceOp>(op));
+      if (candidates.contains(&op))
+        add(&op);
       else if (waits)
         waiting.insert(&op);
     }
@@ -58,40 +113,37 @@ private:
   /// Candidates, and the operations that one depends on.
   void findFeeding() {
     for (Operation &op : llvm::reverse(block))
-      if (isCandidate(op) ||
+      if (candidates.contains(&op) ||
           llvm::any_of(op.getUsers(), [&](Operation *user) { return feedsCandidate.contains(user); }))
         feedsCandidate.insert(&op);
+  }
+
+  /// A gather is there for its readers: none is held up for more gathers.
+  bool completesBefore(Operation &op) const {
+    return feedsCandidate.contains(&op) || isa<AllGatherOp>(pending.front());
   }
 
   bool dependsOnPending(Operation &op) const {
     return llvm::any_of(op.getOperands(), [&](Value operand) {
       Operation *source = operand.getDefiningOp();
-      return source && (waiting.contains(source) || llvm::is_contained(pending, source));
+      return source && (waiting.contains(source) || pending.contains(source));
     });
   }
 
-  void add(AllReduceOp op) {
-    if (!pending.empty() && !fits(op))
+  void add(Operation *op) {
+    int64_t bytes = payloadBytes(op);
+    if (!pending.empty() && pendingBytes + bytes > bucketBytes)
       complete(op);
-    pending.push_back(op);
-    pendingBytes += op.getPayloadBytes();
+    pending.insert(op);
+    pendingBytes += bytes;
     if (pendingBytes >= bucketBytes)
       complete(op->getNextNode());
-  }
-
-  bool fits(AllReduceOp op) {
-    AllReduceOp first = pending.front();
-    auto elementType = [](AllReduceOp reduce) {
-      return cast<RankedTensorType>(reduce.getInputs().front().getType()).getElementType();
-    };
-    return first.getKind() == op.getKind() && first.getMesh() == op.getMesh() && first.getAxes() == op.getAxes() &&
-           elementType(first) == elementType(op) && pendingBytes + op.getPayloadBytes() <= bucketBytes;
   }
 
   /// Makes one collective of what is pending, before `point`.
   void complete(Operation *point) {
     if (pending.size() > 1) {
-      merge(point);
+      merge(pending.getArrayRef(), point);
       for (Operation *op : waiting)
         op->moveBefore(point);
     }
@@ -100,38 +152,56 @@ private:
     pendingBytes = 0;
   }
 
-  void merge(Operation *point) {
-    SmallVector<Value> inputs, results;
-    SmallVector<Attribute> names;
-    SmallVector<Location> locations;
-    for (AllReduceOp op : pending) {
-      llvm::append_range(inputs, op.getInputs());
-      llvm::append_range(results, op.getResults());
-      llvm::append_range(names, op.getNames());
-      locations.push_back(op.getLoc());
-    }
-    OpBuilder builder(point);
-    AllReduceOp first = pending.front();
-    llvm::SmallSetVector<StringRef, 4> reasons;
-    for (AllReduceOp op : pending)
-      reasons.insert(op.getReason());
-    std::string reason = llvm::join(reasons, "; ");
-    auto combined =
-        AllReduceOp::create(builder, builder.getFusedLoc(locations), first.getKind(), inputs, first.getMesh(),
-                            first.getAxes(), first.getInstance(), reason, builder.getArrayAttr(names));
-    for (auto [old, result] : llvm::zip_equal(results, combined.getResults()))
-      old.replaceAllUsesWith(result);
-    for (AllReduceOp op : pending)
-      op.erase();
-  }
-
   Block &block;
+  DenseSet<Operation *> candidates;
   int64_t bucketBytes;
   DenseSet<Operation *> feedsCandidate;
-  SmallVector<AllReduceOp> pending;
-  llvm::SetVector<Operation *> waiting;
+  llvm::SetVector<Operation *> pending, waiting;
   int64_t pendingBytes = 0;
 };
+
+/// Gathers of a unit stand where the first of them does, as far as their operands are there.
+void combineUnit(ArrayRef<Operation *> gathers, int64_t bucketBytes) {
+  SmallVector<Operation *> pending;
+  int64_t pendingBytes = 0;
+  auto complete = [&] {
+    if (pending.size() > 1)
+      merge(pending, pending.front());
+    pending.clear();
+    pendingBytes = 0;
+  };
+  for (Operation *op : gathers) {
+    int64_t bytes = payloadBytes(op);
+    bool ready = llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *source = operand.getDefiningOp();
+      return !source || pending.empty() || source->isBeforeInBlock(pending.front());
+    });
+    if (!ready || pendingBytes + bytes > bucketBytes)
+      complete();
+    pending.push_back(op);
+    pendingBytes += bytes;
+  }
+  complete();
+}
+
+void combine(Block &block, int64_t bucketBytes) {
+  llvm::MapVector<Attribute, SmallVector<Operation *>> byKey;
+  for (Operation &op : block)
+    if (Attribute key = keyOf(op))
+      byKey[key].push_back(&op);
+  // Scatters first: what becomes of their results then stands together.
+  auto combineAll = [&](auto isWanted) {
+    for (auto &[key, collectives] : byKey)
+      if (collectives.size() > 1 && isWanted(collectives.front())) {
+        if (isa<AllGatherOp>(collectives.front()) && collectives.front()->hasAttr(names::kUnit))
+          combineUnit(collectives, bucketBytes);
+        else
+          Combiner(block, collectives, bucketBytes).run();
+      }
+  };
+  combineAll([](Operation *op) { return isa<ReduceScatterOp>(op); });
+  combineAll([](Operation *op) { return !isa<ReduceScatterOp>(op); });
+}
 
 struct CombineCollectives : nd::impl::CombineCollectivesBase<CombineCollectives> {
   using CombineCollectivesBase::CombineCollectivesBase;
@@ -145,7 +215,7 @@ struct CombineCollectives : nd::impl::CombineCollectivesBase<CombineCollectives>
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
-        Combiner(block, bucketBytes).run();
+        combine(block, bucketBytes);
   }
 };
 

@@ -27,7 +27,7 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// Rewrites the function in place, operation by operation, so that operands are local when their operation is reached.
 class Partitioner {
 public:
-  Partitioner(Program &program) : program(program), mesh(program.mesh) {}
+  Partitioner(Program &program) : program(program), mesh(program.mesh), planner(mesh.getSizes()) {}
 
   LogicalResult run() {
     if (failed(describeBoundary()) || failed(readReshards()))
@@ -202,38 +202,41 @@ private:
 
   LogicalResult partition(ReshardOp reshard) {
     const auto &[from, to] = reshards.find(reshard)->second;
-    std::string why;
-    std::optional<SmallVector<ReshardStep>> steps = planReshard(mesh, from, to, why);
-    if (!steps)
-      return reshard.emitOpError() << why << " (" << reshard.getReason() << ")";
     Value value = reshard.getInput();
-    for (const ReshardStep &step : *steps)
-      value = createCollective(reshard, value, step);
+    ArrayRef<int64_t> shape = typeOf(reshard.getResult()).getShape();
+    for (const ReshardStep &step : planner.plan(shape, from, to))
+      value = createCollective(reshard, value, shape, step);
     reshard.getResult().replaceAllUsesWith(value);
     reshard.erase();
     return success();
   }
 
-  Value createCollective(ReshardOp reshard, Value value, const ReshardStep &step) {
+  Value createCollective(ReshardOp reshard, Value value, ArrayRef<int64_t> shape, const ReshardStep &step) {
     OpBuilder builder(reshard);
     Location loc = reshard.getLoc();
     ArrayAttr axes = mesh.toArray(step.axes);
-    auto shape = cast<RankedTensorType>(reshard.getResult().getType()).getShape();
     auto type = RankedTensorType::get(mesh.localShape(shape, step.after), typeOf(value).getElementType());
     int64_t instance = nextInstance++;
     StringRef symbol = mesh.getSymbol().getValue(), reason = reshard.getReason(), name = reshard.getName();
+    ArrayAttr names = builder.getStrArrayAttr(name);
     switch (step.kind) {
-    case ReshardStep::Kind::AllReduce:
-      return AllReduceOp::create(builder, loc, step.reduction, value, symbol, axes, instance, reason,
-                                 builder.getStrArrayAttr(name))
-          .getResult(0);
+    case ReshardStep::Kind::AllSlice:
+      return AllSliceOp::create(builder, loc, type, value, symbol, axes, instance, reason, step.dim, name);
+    case ReshardStep::Kind::Permute:
+      return PermuteOp::create(builder, loc, value, symbol, axes, instance, reason, step.sources, name,
+                               mesh.toAttr(step.before), mesh.toAttr(step.after));
+    case ReshardStep::Kind::AllToAll:
+      return AllToAllOp::create(builder, loc, type, value, symbol, axes, instance, reason, step.dim, step.concatDim,
+                                name);
     case ReshardStep::Kind::AllGather:
-      return AllGatherOp::create(builder, loc, TypeRange(type), value, symbol, axes, instance, reason, step.dim,
-                                 builder.getStrArrayAttr(name))
+      return AllGatherOp::create(builder, loc, TypeRange(type), value, symbol, axes, instance, reason, step.dim, names)
           .getResult(0);
     case ReshardStep::Kind::ReduceScatter:
       return ReduceScatterOp::create(builder, loc, TypeRange(type), step.reduction, value, symbol, axes, instance,
-                                     reason, step.dim, builder.getStrArrayAttr(name))
+                                     reason, step.dim, names)
+          .getResult(0);
+    case ReshardStep::Kind::AllReduce:
+      return AllReduceOp::create(builder, loc, step.reduction, value, symbol, axes, instance, reason, names)
           .getResult(0);
     }
     llvm_unreachable("unknown kind of step");
@@ -241,6 +244,7 @@ private:
 
   Program &program;
   MeshView mesh;
+  ReshardPlanner planner;
   /// From what to what, read while the operands' types still said it.
   DenseMap<Operation *, std::pair<TensorSharding, TensorSharding>> reshards;
   DenseMap<Operation *, AxisList> tableAxes; ///< what shards the rows of a table, by its lookup

@@ -3,57 +3,365 @@
 // Part of nd, under the MIT License. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
+//
+// A uniform-cost search over shardings. Axes that a dimension has in front in both shardings stay where they are.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ReshardPlan.h"
+#include "llvm/ADT/SmallBitVector.h"
+#include <deque>
+#include <queue>
 
-using namespace mlir;
 using namespace nd;
+using llvm::ArrayRef;
+using llvm::SmallVector;
 
-std::optional<SmallVector<ReshardStep>> nd::planReshard(const MeshView &mesh, const TensorSharding &from,
-                                                        const TensorSharding &to, std::string &why) {
-  SmallVector<ReshardStep> steps;
-  TensorSharding state = from;
-  auto add = [&](ReshardStep::Kind kind, AxisList axes, int64_t dim) {
-    steps.push_back({kind, std::move(axes), dim, from.kind, state});
+namespace {
+
+using Kind = ReshardStep::Kind;
+
+/// Elements of a shard, with rounded-up blocks.
+int64_t shardElements(MeshSizes mesh, ArrayRef<int64_t> shape, ArrayRef<AxisList> dims) {
+  int64_t elements = 1;
+  for (auto [size, axes] : llvm::zip_equal(shape, dims)) {
+    int64_t block = size;
+    for (unsigned axis : axes)
+      block = llvm::divideCeil(block, mesh[axis]);
+    elements *= block;
+  }
+  return elements;
+}
+
+/// Axes without those that both lists have in front, and then at the end: those place a shard within a block alike.
+std::pair<ArrayRef<unsigned>, ArrayRef<unsigned>> differing(ArrayRef<unsigned> a, ArrayRef<unsigned> b) {
+  while (!a.empty() && !b.empty() && a.front() == b.front())
+    a = a.drop_front(), b = b.drop_front();
+  while (!a.empty() && !b.empty() && a.back() == b.back())
+    a = a.drop_back(), b = b.drop_back();
+  return {a, b};
+}
+
+/// The shards that the positions of a group hold before and after a permute.
+class Permutation {
+public:
+  Permutation(MeshSizes mesh, ArrayRef<AxisList> before, ArrayRef<AxisList> after) {
+    llvm::SmallBitVector used(mesh.size());
+    SmallVector<std::pair<ArrayRef<unsigned>, ArrayRef<unsigned>>> lists;
+    for (auto [from, to] : llvm::zip_equal(before, after)) {
+      lists.push_back(differing(from, to));
+      for (unsigned axis : lists.back().first)
+        used.set(axis);
+      for (unsigned axis : lists.back().second)
+        used.set(axis);
+    }
+    for (unsigned axis : used.set_bits())
+      axes.push_back(axis);
+    int64_t positions = numShards(mesh, axes);
+    SmallVector<int64_t> coordinates(mesh.size());
+    for (int64_t position = 0; position < positions; ++position) {
+      int64_t rest = position;
+      for (unsigned axis : llvm::reverse(axes)) {
+        coordinates[axis] = rest % mesh[axis];
+        rest /= mesh[axis];
+      }
+      int64_t from = 0, to = 0;
+      for (auto [first, second] : lists) {
+        for (unsigned axis : first)
+          from = from * mesh[axis] + coordinates[axis];
+        for (unsigned axis : second)
+          to = to * mesh[axis] + coordinates[axis];
+      }
+      held.push_back(from);
+      needed.push_back(to);
+    }
+  }
+
+  /// Positions that need another shard than the one they hold, of all positions.
+  int64_t numMoved() const {
+    int64_t moved = 0;
+    for (auto [from, to] : llvm::zip_equal(held, needed))
+      moved += from != to;
+    return moved;
+  }
+
+  /// Whoever holds what it needs keeps it; the others' holders and needers of each shard are matched in order. As many
+  /// ranks hold a shard as need it.
+  SmallVector<int64_t, 0> getSources() const {
+    std::map<int64_t, std::deque<int64_t>> free;
+    for (auto [position, shard] : llvm::enumerate(held))
+      if (needed[position] != shard)
+        free[shard].push_back(position);
+    SmallVector<int64_t, 0> sources;
+    for (auto [position, shard] : llvm::enumerate(needed)) {
+      if (held[position] == shard) {
+        sources.push_back(position);
+        continue;
+      }
+      sources.push_back(free[shard].front());
+      free[shard].pop_front();
+    }
+    return sources;
+  }
+
+  AxisList axes;
+  SmallVector<int64_t, 0> held, needed;
+};
+
+/// Compared in order.
+struct Cost {
+  int64_t elements = 0; ///< sent by all ranks
+  int64_t collectives = 0;
+  int64_t others = 0; ///< slices, and gathers: an all-reduce rather than a gather of what was scattered
+
+  friend bool operator<(const Cost &a, const Cost &b) {
+    return std::tie(a.elements, a.collectives, a.others) < std::tie(b.elements, b.collectives, b.others);
+  }
+};
+
+std::vector<int64_t> encode(ArrayRef<AxisList> dims, ArrayRef<unsigned> unreduced) {
+  std::vector<int64_t> code;
+  for (const AxisList &axes : dims) {
+    code.insert(code.end(), axes.begin(), axes.end());
+    code.push_back(-1);
+  }
+  code.insert(code.end(), unreduced.begin(), unreduced.end());
+  return code;
+}
+
+class Search {
+public:
+  Search(MeshSizes mesh, ArrayRef<int64_t> shape, const TensorSharding &from, const TensorSharding &to)
+      : mesh(mesh), shape(shape), from(from), to(to), sliceable(mesh.size()), movable(mesh.size()) {
+    for (auto [before, after] : llvm::zip_equal(from.dims, to.dims)) {
+      size_t common = std::mismatch(before.begin(), before.end(), after.begin(), after.end()).first - before.begin();
+      fixed.push_back(common);
+      for (unsigned axis : ArrayRef<unsigned>(before).drop_front(common))
+        movable.set(axis);
+      for (unsigned axis : ArrayRef<unsigned>(after).drop_front(common)) {
+        movable.set(axis);
+        sliceable.set(axis);
+      }
+    }
+    for (unsigned axis : from.unreduced)
+      if (!llvm::is_contained(to.unreduced, axis))
+        movable.set(axis);
+  }
+
+  ReshardSteps run() {
+    visit(from, {}, -1, {});
+    std::vector<int64_t> goal = encode(to.dims, to.unreduced);
+    while (!queue.empty()) {
+      auto [cost, index] = queue.top();
+      queue.pop();
+      if (nodes[index].closed)
+        continue;
+      nodes[index].closed = true;
+      if (encode(nodes[index].state.dims, nodes[index].state.unreduced) == goal)
+        return pathTo(index);
+      expand(index);
+    }
+    llvm_unreachable("everything can be gathered, reduced and cut");
+  }
+
+private:
+  struct Node {
+    TensorSharding state;
+    Cost cost;
+    int64_t parent;
+    ReshardStep step;
+    bool closed = false;
   };
 
-  for (int64_t dim : llvm::seq<int64_t>(state.dims.size())) {
-    AxisList &axes = state.dims[dim];
-    auto common = std::mismatch(axes.begin(), axes.end(), to.dims[dim].begin(), to.dims[dim].end()).first;
-    AxisList gathered(common, axes.end());
-    if (gathered.empty())
-      continue;
-    axes.erase(common, axes.end());
-    add(ReshardStep::Kind::AllGather, gathered, dim);
+  /// `step` leads from `parent` to `state`.
+  void visit(const TensorSharding &state, Cost cost, int64_t parent, const ReshardStep &step) {
+    auto [it, isNew] = known.try_emplace(encode(state.dims, state.unreduced), nodes.size());
+    if (isNew)
+      nodes.push_back({state, cost, parent, step});
+    else if (nodes[it->second].closed || !(cost < nodes[it->second].cost))
+      return;
+    else
+      nodes[it->second] = {state, cost, parent, step};
+    queue.push({cost, it->second});
   }
-  for (int64_t dim : llvm::seq<int64_t>(state.dims.size())) {
-    AxisList scattered(ArrayRef<unsigned>(to.dims[dim]).drop_front(state.dims[dim].size()));
-    if (scattered.empty())
-      continue;
-    for (unsigned axis : scattered) {
-      unsigned *it = llvm::find(state.unreduced, axis);
-      if (it == state.unreduced.end()) {
-        why = "dimension " + std::to_string(dim) + " of a tensor that is replicated over " + mesh.str({axis}) +
-              " is needed sharded over it, and cutting a shard out of a whole tensor is built in the next release"
-              "; in the model, keep the sharded dimension the major one where dimensions are merged (batch first), or "
-              "use "
-              "one rank";
-        return std::nullopt;
+
+  void take(int64_t parent, ReshardStep step) {
+    step.before = nodes[parent].state;
+    step.reduction = step.before.kind;
+    Cost cost = nodes[parent].cost;
+    cost.elements += sentElements(mesh, shape, step);
+    cost.collectives += step.kind != Kind::AllSlice;
+    cost.others += step.kind == Kind::AllSlice || step.kind == Kind::AllGather;
+    TensorSharding after = step.after;
+    visit(after, cost, parent, step);
+  }
+
+  void expand(int64_t index) {
+    const TensorSharding state = nodes[index].state;
+    expandReductions(index, state);
+    for (int64_t dim : llvm::seq<int64_t>(shape.size())) {
+      for (unsigned axis : sliceable.set_bits())
+        if (!state.shards(axis) && !llvm::is_contained(state.unreduced, axis)) {
+          TensorSharding after = state;
+          after.dims[dim].push_back(axis);
+          take(index, {Kind::AllSlice, {axis}, dim, 0, {}, {}, {}, after});
+        }
+      for (size_t keep = fixed[dim]; keep < state.dims[dim].size(); ++keep) {
+        AxisList axes(ArrayRef<unsigned>(state.dims[dim]).drop_front(keep));
+        TensorSharding after = state;
+        after.dims[dim].truncate(keep);
+        take(index, {Kind::AllGather, axes, dim, 0, {}, {}, {}, after});
+        for (int64_t other : llvm::seq<int64_t>(shape.size())) {
+          if (other == dim)
+            continue;
+          TensorSharding moved = after;
+          moved.dims[other].append(axes);
+          take(index, {Kind::AllToAll, axes, other, dim, {}, {}, {}, moved});
+        }
       }
-      state.unreduced.erase(it);
-      state.dims[dim].push_back(axis);
     }
-    add(ReshardStep::Kind::ReduceScatter, scattered, dim);
+    TensorSharding permuted = state;
+    for (auto [axes, count] : llvm::zip_equal(permuted.dims, fixed))
+      axes.truncate(count);
+    expandPermutes(index, state, permuted, 0);
   }
-  AxisList reduced;
-  for (unsigned axis : state.unreduced)
-    if (!llvm::is_contained(to.unreduced, axis))
-      reduced.push_back(axis);
-  if (!reduced.empty()) {
-    state.unreduced = to.unreduced;
-    if (state.unreduced.empty())
-      state.kind = ReductionKind::sum;
-    add(ReshardStep::Kind::AllReduce, reduced, 0);
+
+  /// Subsets of the axes to be reduced, in any order where that matters.
+  void expandReductions(int64_t index, const TensorSharding &state) {
+    AxisList reducible;
+    for (unsigned axis : state.unreduced)
+      if (movable.test(axis))
+        reducible.push_back(axis);
+    for (unsigned subset = 1; subset < 1u << reducible.size(); ++subset) {
+      AxisList axes;
+      TensorSharding after = state;
+      for (auto [position, axis] : llvm::enumerate(reducible))
+        if (subset >> position & 1) {
+          axes.push_back(axis);
+          after.unreduced.erase(llvm::find(after.unreduced, axis));
+        }
+      if (after.unreduced.empty())
+        after.kind = ReductionKind::sum;
+      take(index, {Kind::AllReduce, axes, 0, 0, {}, {}, {}, after});
+      do
+        for (int64_t dim : llvm::seq<int64_t>(shape.size())) {
+          TensorSharding scattered = after;
+          scattered.dims[dim].append(axes);
+          take(index, {Kind::ReduceScatter, axes, dim, 0, {}, {}, {}, scattered});
+        }
+      while (std::next_permutation(axes.begin(), axes.end()));
+    }
   }
-  return steps;
+
+  /// All ways to cut each dimension into as many shards as now: `permuted` holds the axes chosen so far.
+  void expandPermutes(int64_t index, const TensorSharding &state, TensorSharding &permuted, size_t dim) {
+    if (dim == shape.size()) {
+      if (permuted.dims != state.dims)
+        take(index, {Kind::Permute, {}, 0, 0, {}, {}, {}, permuted});
+      return;
+    }
+    int64_t missing = numShards(mesh, state.dims[dim]) / numShards(mesh, permuted.dims[dim]);
+    if (missing == 1) {
+      if (cutsAlike(dim, state.dims[dim], permuted.dims[dim]))
+        expandPermutes(index, state, permuted, dim + 1);
+      return;
+    }
+    for (unsigned axis : movable.set_bits()) {
+      if (missing % mesh[axis] != 0 || permuted.shards(axis) || llvm::is_contained(state.unreduced, axis))
+        continue;
+      permuted.dims[dim].push_back(axis);
+      expandPermutes(index, state, permuted, dim);
+      permuted.dims[dim].pop_back();
+    }
+  }
+
+  /// Whether two lists of axes cut a dimension into the same blocks.
+  bool cutsAlike(size_t dim, ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
+    auto sizeOf = [&](unsigned axis) { return mesh[axis]; };
+    return shape[dim] % numShards(mesh, a) == 0 || llvm::equal(llvm::map_range(a, sizeOf), llvm::map_range(b, sizeOf));
+  }
+
+  ReshardSteps pathTo(int64_t index) {
+    ReshardSteps steps;
+    for (; nodes[index].parent >= 0; index = nodes[index].parent)
+      steps.push_back(nodes[index].step);
+    std::reverse(steps.begin(), steps.end());
+    ReshardSteps joined;
+    for (ReshardStep &step : steps) {
+      ReshardStep *last = joined.empty() ? nullptr : &joined.back();
+      if (last && step.kind == Kind::AllSlice && last->kind == Kind::AllSlice && last->dim == step.dim) {
+        last->axes.append(step.axes);
+        last->after = step.after;
+        continue;
+      }
+      if (step.kind == Kind::Permute) {
+        Permutation permutation(mesh, step.before.dims, step.after.dims);
+        step.axes = permutation.axes;
+        step.sources = permutation.getSources();
+      }
+      joined.push_back(std::move(step));
+    }
+    return joined;
+  }
+
+  MeshSizes mesh;
+  ArrayRef<int64_t> shape;
+  const TensorSharding &from, &to;
+  SmallVector<size_t> fixed;       ///< axes in front of each dimension that stay
+  llvm::SmallBitVector sliceable;  ///< axes that the target shards by
+  llvm::SmallBitVector movable;    ///< axes whose use changes
+  std::map<std::vector<int64_t>, int64_t> known;
+  std::deque<Node> nodes;
+  struct Later {
+    bool operator()(const std::pair<Cost, int64_t> &a, const std::pair<Cost, int64_t> &b) const {
+      return b.first < a.first || (!(a.first < b.first) && b.second < a.second);
+    }
+  };
+  std::priority_queue<std::pair<Cost, int64_t>, std::vector<std::pair<Cost, int64_t>>, Later> queue;
+};
+
+} // namespace
+
+int64_t nd::sentElements(MeshSizes mesh, ArrayRef<int64_t> shape, const ReshardStep &step) {
+  int64_t ranks = 1;
+  for (int64_t size : mesh)
+    ranks *= size;
+  if (step.kind == Kind::Permute) {
+    Permutation permutation(mesh, step.before.dims, step.after.dims);
+    return ranks / static_cast<int64_t>(permutation.held.size()) * permutation.numMoved() *
+           shardElements(mesh, shape, step.before.dims);
+  }
+  int64_t size = numShards(mesh, step.axes), before = shardElements(mesh, shape, step.before.dims);
+  switch (step.kind) {
+  case Kind::AllSlice:
+    return 0;
+  case Kind::AllReduce:
+    return ranks / size * 2 * (size - 1) * before;
+  case Kind::AllGather:
+    return ranks * (size - 1) * before;
+  case Kind::ReduceScatter:
+    return ranks * (size - 1) * shardElements(mesh, shape, step.after.dims);
+  case Kind::AllToAll: {
+    SmallVector<AxisList> part(step.before.dims);
+    part[step.dim].append(step.axes);
+    return ranks * (size - 1) * shardElements(mesh, shape, part);
+  }
+  case Kind::Permute:
+    break;
+  }
+  llvm_unreachable("unknown kind of step");
+}
+
+const ReshardSteps &ReshardPlanner::plan(ArrayRef<int64_t> shape, const TensorSharding &from,
+                                         const TensorSharding &to) {
+  std::vector<int64_t> key(shape.begin(), shape.end());
+  for (const TensorSharding *sharding : {&from, &to}) {
+    std::vector<int64_t> code = encode(sharding->dims, sharding->unreduced);
+    key.insert(key.end(), code.begin(), code.end());
+    key.push_back(-2 - static_cast<int64_t>(sharding->kind));
+  }
+  auto [it, isNew] = plans.try_emplace(key);
+  if (isNew)
+    it->second = Search(mesh, shape, from, to).run();
+  return it->second;
 }

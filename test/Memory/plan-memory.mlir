@@ -44,7 +44,7 @@ rt.program @output {
 rt.program @in_flight {
   %a = rt.buffer : memref<16xf32>
   %b = rt.buffer : memref<16xf32>
-  %e = rt.collective_start all_reduce %a to %a axes = ["dp"] reduction = sum name = "a" : memref<16xf32> to memref<16xf32>
+  %e = rt.collective_start all_reduce ins(%a : memref<16xf32>) outs(%a : memref<16xf32>) axes = ["dp"] reduction = sum name = "a"
   rt.fill_zero %b : memref<16xf32>
   rt.wait %e
 }

@@ -9,7 +9,7 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
 // CHECK-SAME: tensor<4xf32> {nd.global_shape = array<i64: 8>, nd.sharding = #nd.sharding<@mesh, [{"dp"}]>})
 func.func @collectives(%x: tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>})
     -> (tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>, tensor<8xf32, #nd.sharding<@mesh, [{}]>>, tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>) {
-  // CHECK: %[[G:.*]] = nd.all_gather %{{.*}} over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "whole" : tensor<2x8xf32> -> tensor<4x8xf32>
+  // CHECK: %[[G:.*]] = nd.all_gather %{{.*}} over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "whole" : tensor<2x8xf32> -> tensor<4x8xf32>
   %0 = nd.reshard %x instance = 5 name = "x" reason = "whole" : tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> -> tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>
   // CHECK: %[[S:.*]] = nd.reduce sum %{{.*}} dims = [0] : tensor<2x8xf32> -> tensor<8xf32>
   %1 = nd.reduce sum %x dims = [0] : tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> -> tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>>
@@ -20,7 +20,7 @@ func.func @collectives(%x: tensor<4x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> {n
   %2 = nd.scale %1, %c : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>>, tensor<f32, #nd.sharding<@mesh, []>>
   // CHECK: %[[R:.*]] = nd.all_reduce sum %[[P]] over @mesh ["dp"] instance = 2 names = ["s"] reason = "sum" : tensor<8xf32>
   %3 = nd.reshard %2 instance = 6 name = "s" reason = "sum" : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>> -> tensor<8xf32, #nd.sharding<@mesh, [{}]>>
-  // CHECK: %[[RS:.*]] = nd.reduce_scatter sum %[[S]] over @mesh ["dp"] dim = 0 instance = 3 name = "r" reason = "shard" : tensor<8xf32> -> tensor<4xf32>
+  // CHECK: %[[RS:.*]] = nd.reduce_scatter sum %[[S]] over @mesh ["dp"] dims = [0] instance = 3 names = ["r"] reason = "shard" : tensor<8xf32> -> tensor<4xf32>
   %4 = nd.reshard %1 instance = 7 name = "r" reason = "shard" : tensor<8xf32, #nd.sharding<@mesh, [{}], unreduced = sum {"dp"}>> -> tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>
   // CHECK: return %[[G]], %[[R]], %[[RS]]
   return %0, %3, %4 : tensor<4x8xf32, #nd.sharding<@mesh, [{}, {}]>>, tensor<8xf32, #nd.sharding<@mesh, [{}]>>, tensor<8xf32, #nd.sharding<@mesh, [{"dp"}]>>

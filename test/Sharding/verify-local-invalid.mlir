@@ -114,7 +114,7 @@ func.func @whole(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{}, {"d
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 func.func @gather(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{}, {"dp"}]>, nd.global_shape = array<i64: 4, 8>}) {
   // expected-error @+1 {{along dp: gathers dimension 0 of a tensor that is sharded in dimension 1}}
-  %0 = nd.all_gather %x over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "" : tensor<4x4xf32> -> tensor<8x4xf32>
+  %0 = nd.all_gather %x over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "" : tensor<4x4xf32> -> tensor<8x4xf32>
   return
 }
 
@@ -139,8 +139,8 @@ func.func @plain(%x: tensor<4xf32>) {
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 func.func @instances(%x: tensor<2xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}]>, nd.global_shape = array<i64: 4>}) {
   // expected-note @+1 {{the other one is here}}
-  %0 = nd.all_gather %x over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "" : tensor<2xf32> -> tensor<4xf32>
+  %0 = nd.all_gather %x over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "" : tensor<2xf32> -> tensor<4xf32>
   // expected-error @+1 {{two collectives have instance 1; CSE could merge them}}
-  %1 = nd.all_gather %x over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "" : tensor<2xf32> -> tensor<4xf32>
+  %1 = nd.all_gather %x over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "" : tensor<2xf32> -> tensor<4xf32>
   return
 }

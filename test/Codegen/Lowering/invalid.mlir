@@ -19,6 +19,6 @@ module {
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
 func.func @order(%x: tensor<4x3xf32>) -> tensor<16x3xf32> {
   // expected-error@+1 {{are not in the order of the mesh}}
-  %0 = nd.all_gather %x over @mesh ["tp", "dp"] dim = 0 instance = 0 name = "x" reason = "test" : tensor<4x3xf32> -> tensor<16x3xf32>
+  %0 = nd.all_gather %x over @mesh ["tp", "dp"] dims = [0] instance = 0 names = ["x"] reason = "test" : tensor<4x3xf32> -> tensor<16x3xf32>
   return %0 : tensor<16x3xf32>
 }

@@ -112,7 +112,7 @@ func.func @axis_twice(%a: tensor<4xf32>) {
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 func.func @gathered_size(%a: tensor<4xf32>) {
   // expected-error @+1 {{expected result of shape [8] but found [12]}}
-  %0 = nd.all_gather %a over @mesh ["dp"] dim = 0 instance = 1 name = "a" reason = "" : tensor<4xf32> -> tensor<12xf32>
+  %0 = nd.all_gather %a over @mesh ["dp"] dims = [0] instance = 1 names = ["a"] reason = "" : tensor<4xf32> -> tensor<12xf32>
   return
 }
 
@@ -121,7 +121,7 @@ func.func @gathered_size(%a: tensor<4xf32>) {
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 func.func @scattered_size(%a: tensor<5xf32>) {
   // expected-error @+1 {{expected operand of shape [4] but found [5]}}
-  %0 = nd.reduce_scatter sum %a over @mesh ["dp"] dim = 0 instance = 1 name = "a" reason = "" : tensor<5xf32> -> tensor<2xf32>
+  %0 = nd.reduce_scatter sum %a over @mesh ["dp"] dims = [0] instance = 1 names = ["a"] reason = "" : tensor<5xf32> -> tensor<2xf32>
   return
 }
 
@@ -130,6 +130,6 @@ func.func @scattered_size(%a: tensor<5xf32>) {
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 func.func @dim(%a: tensor<4xf32>) {
   // expected-error @+1 {{expected dim in [0, 1) but found 1}}
-  %0 = nd.all_gather %a over @mesh ["dp"] dim = 1 instance = 1 name = "a" reason = "" : tensor<4xf32> -> tensor<8xf32>
+  %0 = nd.all_gather %a over @mesh ["dp"] dims = [1] instance = 1 names = ["a"] reason = "" : tensor<4xf32> -> tensor<8xf32>
   return
 }

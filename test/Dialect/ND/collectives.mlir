@@ -33,9 +33,9 @@ func.func @collectives(%a: tensor<4xf32>, %b: tensor<2x3xf32>) -> (tensor<4xf32>
   %0:2 = nd.all_reduce sum %a, %b over @mesh ["dp"] instance = 1 names = ["a", "b"] reason = "gradients" : tensor<4xf32>, tensor<2x3xf32>
   %1:2 = nd.all_reduce sum %a, %b over @mesh ["dp"] instance = 2 names = ["a", "b"] reason = "gradients" : tensor<4xf32>, tensor<2x3xf32>
   %dead = nd.all_reduce max %a over @mesh ["dp", "tp"] instance = 3 names = ["a"] reason = "dead" : tensor<4xf32>
-  // CHECK: nd.all_gather %{{.*}} over @mesh ["tp"] dim = 0 instance = 4 name = "a" reason = "why" : tensor<4xf32> -> tensor<8xf32>
-  %2 = nd.all_gather %a over @mesh ["tp"] dim = 0 instance = 4 name = "a" reason = "why" : tensor<4xf32> -> tensor<8xf32>
-  // CHECK: nd.reduce_scatter sum %{{.*}} over @mesh ["tp"] dim = 0 instance = 5 name = "a" reason = "why" : tensor<4xf32> -> tensor<2xf32>
-  %3 = nd.reduce_scatter sum %a over @mesh ["tp"] dim = 0 instance = 5 name = "a" reason = "why" : tensor<4xf32> -> tensor<2xf32>
+  // CHECK: nd.all_gather %{{.*}} over @mesh ["tp"] dims = [0] instance = 4 names = ["a"] reason = "why" : tensor<4xf32> -> tensor<8xf32>
+  %2 = nd.all_gather %a over @mesh ["tp"] dims = [0] instance = 4 names = ["a"] reason = "why" : tensor<4xf32> -> tensor<8xf32>
+  // CHECK: nd.reduce_scatter sum %{{.*}} over @mesh ["tp"] dims = [0] instance = 5 names = ["a"] reason = "why" : tensor<4xf32> -> tensor<2xf32>
+  %3 = nd.reduce_scatter sum %a over @mesh ["tp"] dims = [0] instance = 5 names = ["a"] reason = "why" : tensor<4xf32> -> tensor<2xf32>
   return %0#0, %0#1, %1#0, %2, %3 : tensor<4xf32>, tensor<2x3xf32>, tensor<4xf32>, tensor<8xf32>, tensor<2xf32>
 }

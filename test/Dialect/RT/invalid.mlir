@@ -46,7 +46,7 @@ rt.program @p {
 rt.program @p {
   %x = rt.buffer : memref<4xf32>
   // expected-error@+1 {{must be waited for exactly once}}
-  %e = rt.collective_start all_reduce %x to %x axes = ["dp"] reduction = sum name = "x" : memref<4xf32> to memref<4xf32>
+  %e = rt.collective_start all_reduce ins(%x : memref<4xf32>) outs(%x : memref<4xf32>) axes = ["dp"] reduction = sum name = "x"
 }
 
 // -----

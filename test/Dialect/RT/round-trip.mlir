@@ -29,8 +29,8 @@ rt.program @step attributes {arena_bytes = 4096 : i64} {
   // CHECK: rt.gemm %{{.*}}, %{{.*}} bias(%{{.*}}) into %{{.*}} accumulate
   rt.gemm %x, %wt bias(%b) into %y accumulate
     : memref<4x32xf32>, memref<32x8xf32, strided<[1, 32]>> bias memref<8xf32> into memref<4x8xf32>
-  // CHECK: %[[E:.*]] = rt.collective_start all_reduce %{{.*}} to %{{.*}} axes = ["dp"] reduction = sum name = "gradient of w"
-  %e = rt.collective_start all_reduce %y to %y axes = ["dp"] reduction = sum name = "gradient of w" : memref<4x8xf32> to memref<4x8xf32>
+  // CHECK: %[[E:.*]] = rt.collective_start all_reduce ins(%{{.*}} : memref<4x8xf32>) outs(%{{.*}} : memref<4x8xf32>) axes = ["dp"] reduction = sum name = "gradient of w"
+  %e = rt.collective_start all_reduce ins(%y : memref<4x8xf32>) outs(%y : memref<4x8xf32>) axes = ["dp"] reduction = sum name = "gradient of w"
   // CHECK: rt.wait %[[E]]
   rt.wait %e
   // CHECK: rt.copy

@@ -102,7 +102,8 @@ void step(nd_rank *rank, char *arena, const nd_kernel *table) {
   nd_rt_attention_grad(rank, &attention, &a);
   nd_rt_copy(rank, at(1), at(2), tile);
   nd_rt_fill_zero(rank, at(2), tile);
-  nd_rt_collective_start(rank, &collective, at(5), at(5));
+  void *operands[] = {at(5), at(5)};
+  nd_rt_collective_start(rank, &collective, operands);
   nd_rt_collective_wait(rank, &collective);
 }
 
@@ -133,7 +134,9 @@ TEST(Allocation, AStepAllocatesNothingAndTheHeapStaysAsItIs) {
   attention.k = attention.v = attention.o = attention.dq = attention.dk = attention.dv = attention.d_o = attention.q;
   attention.scale = 0.1, attention.causal = 1, attention.location = "test", attention.key_shards = 1;
   std::fill_n(attention.seq_axes, 4, -1), std::fill_n(attention.head_axes, 4, -1);
-  collective.axes = 1, collective.count = rows * width, collective.name = collective.location = "test";
+  const nd_collective_operand operand{1, 1, rows * width, {0, 0, 0}, {0, 0, 0}};
+  collective.num_axes = 1, collective.num_operands = 1, collective.operands = &operand;
+  collective.name = collective.location = collective.group = "test";
   const nd_gemm_desc *gemms[] = {&product};
   const nd_attention_desc *attentions[] = {&attention};
   const nd_collective_desc *collectives[] = {&collective};
@@ -149,7 +152,7 @@ TEST(Allocation, AStepAllocatesNothingAndTheHeapStaysAsItIs) {
   fwrite(tokens.data(), 2, tokens.size(), file);
   fclose(file);
   int memory = memfd_create("nd", MFD_CLOEXEC);
-  ASSERT_EQ(ftruncate(memory, SharedMemoryLayout(2, 1).totalBytes()), 0);
+  ASSERT_EQ(ftruncate(memory, SharedMemoryLayout(2).controlBytes()), 0);
 
   std::atomic<int> arrived{0};
   auto meet = [&](int phase) { // a barrier that allocates nothing

@@ -89,15 +89,19 @@ void step(nd_rank *rank, char *arena, const nd_kernel *table) {
   nd_rt_phase(rank, ND_PHASE_BACKWARD);
   nd_rt_gemm(rank, &backward, at(X), at(Y), nullptr, at(GradientW));
   nd_rt_phase(rank, ND_PHASE_REDUCE);
-  nd_rt_collective_start(rank, &reduceGradient, at(GradientW), at(GradientW));
+  auto start = [&](const nd_collective_desc &desc, void *tensor) {
+    void *operands[] = {tensor, tensor};
+    nd_rt_collective_start(rank, &desc, operands);
+  };
+  start(reduceGradient, at(GradientW));
   const auto *labels = static_cast<const int64_t *>(at(Labels));
   auto *checksum = static_cast<int64_t *>(at(Checksum));
   *checksum = 0;
   for (int64_t i = 0; i < rows / ranks * sequence; ++i)
     *checksum += labels[i];
-  nd_rt_collective_start(rank, &reduceChecksum, checksum, checksum);
+  start(reduceChecksum, checksum);
   *static_cast<float *>(at(Tokens)) = rows / static_cast<float>(ranks) * sequence;
-  nd_rt_collective_start(rank, &reduceScalar, at(Tokens), at(Tokens));
+  start(reduceScalar, at(Tokens));
   nd_rt_collective_wait(rank, &reduceGradient);
   nd_rt_collective_wait(rank, &reduceChecksum);
   nd_rt_collective_wait(rank, &reduceScalar);
@@ -142,9 +146,9 @@ void printManifest() {
       printf(", \"storage\": {\"file\": \"model.safetensors\", \"key\": \"%s\"}", desc.name);
     printf("}");
   }
-  printf("],\n \"collectives\": [{\"kind\": \"all_reduce\", \"name\": \"gradient of w\", \"location\": \"toy.py:1\"},\n"
-         "  {\"kind\": \"all_reduce\", \"name\": \"checksum\", \"location\": \"toy.py:2\"},\n"
-         "  {\"kind\": \"all_reduce\", \"name\": \"tokens\", \"location\": \"toy.py:3\"}],\n"
+  printf("],\n \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"dp\", \"name\": \"gradient of w\", \"location\": \"toy.py:1\"},\n"
+         "  {\"kind\": \"all_reduce\", \"group\": \"dp\", \"name\": \"checksum\", \"location\": \"toy.py:2\"},\n"
+         "  {\"kind\": \"all_reduce\", \"group\": \"dp\", \"scalar\": true, \"name\": \"tokens\", \"location\": \"toy.py:3\"}],\n"
          " \"model\": {\"name\": \"toy\", \"weights_dir\": \"weights\", \"files\": [\"config.json\"], \"batch\": %ld, "
          "\"seq\": %ld},\n"
          " \"step\": {\"lr\": 0.5}, \"memory\": {}}\n",
@@ -185,9 +189,12 @@ int main(int argc, char **argv) {
   backward = forward;
   backward.id = 1, backward.transpose_a = 1;
   backward.m = width, backward.k = rows / ranks;
-  reduceGradient = {0, ND_ALL_REDUCE, ND_F32, ND_SUM, 1, 0, width * columns, "gradient of w", "toy.py:1"};
-  reduceChecksum = {1, ND_ALL_REDUCE, ND_I64, ND_SUM, 1, 0, 1, "checksum", "toy.py:2"};
-  reduceScalar = {2, ND_ALL_REDUCE, ND_F32, ND_SUM, 1, 1, 1, "tokens", "toy.py:3"};
+  static const nd_collective_operand weights{1, 1, width * columns, {0, 0, 0}, {0, 0, 0}};
+  static const nd_collective_operand number{1, 1, 1, {0, 0, 0}, {0, 0, 0}};
+  reduceGradient = {0, ND_ALL_REDUCE, ND_F32, ND_SUM, 0, 1, {0}, 1, &weights, nullptr, "dp", "gradient of w",
+                    "toy.py:1"};
+  reduceChecksum = {1, ND_ALL_REDUCE, ND_I64, ND_SUM, 0, 1, {0}, 1, &number, nullptr, "dp", "checksum", "toy.py:2"};
+  reduceScalar = {2, ND_ALL_REDUCE, ND_F32, ND_SUM, 1, 1, {0}, 1, &number, nullptr, "dp", "tokens", "toy.py:3"};
   static const nd_gemm_desc *const gemms[] = {&forward, &backward};
   static const nd_collective_desc *const collectives[] = {&reduceGradient, &reduceChecksum, &reduceScalar};
   static nd_program program{};

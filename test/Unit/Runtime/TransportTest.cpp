@@ -18,24 +18,40 @@ using namespace nd::rt;
 
 namespace {
 
+/// A collective of a test, with what its descriptor points to.
+struct Collective {
+  nd_collective_desc desc{};
+  std::vector<nd_collective_operand> operands;
+  std::vector<int32_t> sources;
+};
+
 /// The ranks of a mesh as threads of this process, over one anonymous mapping.
 class Mesh {
 public:
-  Mesh(std::vector<int32_t> sizes, std::vector<nd_collective_desc> collectives) : descs(std::move(collectives)) {
+  Mesh(std::vector<int32_t> sizes, std::vector<Collective> list) : collectives(std::move(list)) {
     program.num_axes = static_cast<int32_t>(sizes.size());
     for (size_t axis = 0; axis < sizes.size(); ++axis)
       ranks *= program.axis_sizes[axis] = sizes[axis];
-    for (size_t i = 0; i < descs.size(); ++i) {
-      descs[i].id = static_cast<int32_t>(i);
-      descs[i].name = "test", descs[i].location = "here";
-      pointers.push_back(&descs[i]);
+    for (size_t i = 0; i < collectives.size(); ++i) {
+      nd_collective_desc &desc = collectives[i].desc;
+      desc.id = static_cast<int32_t>(i);
+      desc.name = "test", desc.location = "here", desc.group = "group";
+      desc.num_operands = static_cast<int32_t>(collectives[i].operands.size());
+      desc.operands = collectives[i].operands.data();
+      desc.sources = collectives[i].sources.data();
+      pointers.push_back(&desc);
     }
-    program.num_collectives = static_cast<int32_t>(descs.size());
+    program.num_collectives = static_cast<int32_t>(collectives.size());
     program.collectives = pointers.data();
-    bytes = SharedMemoryLayout(ranks, program.num_axes).totalBytes();
-    memory = static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    program.arena_bytes = 64 << 20;
+    SharedMemoryLayout layout(ranks, program);
+    bytes = layout.totalBytes();
+    memory = static_cast<char *>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   }
   ~Mesh() { munmap(memory, bytes); }
+
+  const nd_collective_desc &operator[](size_t index) const { return collectives[index].desc; }
 
   /// Runs body(rank, self) on all ranks at once.
   void run(const std::function<void(nd_rank &, int)> &body) {
@@ -43,12 +59,17 @@ public:
     for (int self = 0; self < ranks; ++self)
       threads.emplace_back([&, self] {
         nd_rank rank;
-        rank.program = &program, rank.rank = self, rank.ranks = ranks, rank.status = &rank.ownStatus;
+        nd_program own = program;
+        if (self == strange)
+          own.arena_bytes -= 1;
+        rank.program = &own, rank.rank = self, rank.ranks = ranks, rank.status = &rank.ownStatus;
         std::string error;
         ASSERT_TRUE(rank.pool.start(1, error));
-        rank.transport = openTransport(program, self, ranks, memory, error);
+        rank.transport = openTransport(own, self, ranks, memory, error);
         ASSERT_TRUE(rank.transport) << error;
+        rank.arena = memory + SharedMemoryLayout(ranks, program).arenaOffset(self);
         body(rank, self);
+        rank.arena = nullptr;
       });
     for (std::thread &thread : threads)
       thread.join();
@@ -58,7 +79,8 @@ public:
 
   nd_program program{};
   int ranks = 1;
-  std::vector<nd_collective_desc> descs;
+  int strange = -1; ///< a rank that runs another program
+  std::vector<Collective> collectives;
 
 private:
   std::vector<const nd_collective_desc *> pointers;
@@ -66,37 +88,49 @@ private:
   int64_t bytes;
 };
 
-nd_collective_desc collective(int32_t kind, uint32_t axes, int64_t count, int32_t dtype = ND_F32,
-                              int32_t reduction = ND_SUM) {
-  nd_collective_desc desc{};
-  desc.kind = kind, desc.axes = axes, desc.count = count, desc.dtype = dtype, desc.reduction = reduction;
-  return desc;
+/// `count` elements of an operand: the part of a rank for gathers and scatters.
+Collective collective(int32_t kind, std::vector<int8_t> axes, std::vector<int64_t> counts, int32_t dtype = ND_F32,
+                      int32_t reduction = ND_SUM) {
+  Collective result;
+  nd_collective_desc &desc = result.desc;
+  desc.kind = kind, desc.dtype = dtype, desc.reduction = reduction;
+  desc.num_axes = static_cast<int32_t>(axes.size());
+  std::copy(axes.begin(), axes.end(), desc.axes);
+  for (int64_t count : counts)
+    result.operands.push_back({1, 1, count,
+                               {0, 0, kind == ND_REDUCE_SCATTER || kind == ND_ALL_TO_ALL ? count : 0},
+                               {0, 0, kind == ND_ALL_GATHER || kind == ND_ALL_TO_ALL ? count : 0}});
+  return result;
 }
 
-void runCollective(nd_rank &rank, const nd_collective_desc &desc, const void *src, void *dst) {
-  nd_rt_collective_start(&rank, &desc, src, dst);
+void runCollective(nd_rank &rank, const nd_collective_desc &desc, std::vector<void *> operands) {
+  nd_rt_collective_start(&rank, &desc, operands.data());
   nd_rt_collective_wait(&rank, &desc);
   ASSERT_FALSE(rank.failed) << rank.error;
 }
 
+/// Element `offset` of the rank's arena.
+template <typename T = float> T *at(nd_rank &rank, int64_t offset = 0) {
+  return reinterpret_cast<T *>(rank.arena) + offset;
+}
+
 float element(int rank, int64_t i) { return std::sin(static_cast<float>(rank * 7919 + i)); }
 
-/// More than a chunk, and no multiple of anything.
-constexpr int64_t large = slotBytes / 4 + 12345;
+constexpr int64_t large = 536633; // no multiple of anything
 
 } // namespace
 
 TEST(Transport, AllReduceSumsInRankOrderOnAllRanks) {
   for (int ranks : {2, 3, 8})
     for (int64_t count : {int64_t(1), int64_t(5), int64_t(1000), large}) {
-      Mesh mesh({ranks}, {collective(ND_ALL_REDUCE, 1, count)});
+      Mesh mesh({ranks}, {collective(ND_ALL_REDUCE, {0}, {count})});
       std::vector<int64_t> sent(ranks);
       mesh.run([&](nd_rank &rank, int self) {
-        std::vector<float> values(count);
+        float *values = at(rank);
         for (int repeat = 0; repeat < 3; ++repeat) {
           for (int64_t i = 0; i < count; ++i)
             values[i] = element(self, i + repeat);
-          runCollective(rank, mesh.descs[0], values.data(), values.data());
+          runCollective(rank, mesh[0], {values, values});
           for (int64_t i = 0; i < count; ++i) {
             float expected = element(0, i + repeat);
             for (int other = 1; other < ranks; ++other)
@@ -114,102 +148,183 @@ TEST(Transport, AllReduceSumsInRankOrderOnAllRanks) {
 }
 
 TEST(Transport, GroupsOfAxesInterleave) {
-  // 2 x 3: sums over the inner axis, the outer, and both, one after the other.
-  std::vector<nd_collective_desc> descs = {collective(ND_ALL_REDUCE, 2, large), collective(ND_ALL_REDUCE, 1, 77),
-                                           collective(ND_ALL_REDUCE, 3, large / 3), collective(ND_ALL_REDUCE, 2, 3)};
-  Mesh mesh({2, 3}, descs);
+  // 2 x 3: sums over the inner axis, the outer, and both, all started before the first is waited for.
+  const std::vector<std::vector<int8_t>> groups = {{1}, {0}, {0, 1}, {1}};
+  const std::vector<int64_t> counts = {large, 77, large / 3, 3};
+  std::vector<Collective> list;
+  for (size_t i = 0; i < groups.size(); ++i)
+    list.push_back(collective(ND_ALL_REDUCE, groups[i], {counts[i]}));
+  Mesh mesh({2, 3}, list);
   mesh.run([&](nd_rank &rank, int self) {
-    for (int repeat = 0; repeat < 4; ++repeat)
-      for (const nd_collective_desc &desc : mesh.descs) {
-        std::vector<float> values(desc.count), result(desc.count, NAN);
-        for (int64_t i = 0; i < desc.count; ++i)
-          values[i] = element(self, i);
-        runCollective(rank, desc, values.data(), result.data());
-        for (int64_t i = 0; i < desc.count; i += 97) {
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      for (size_t c = 0; c < groups.size(); ++c) {
+        float *values = at(rank, 2 * c * large), *result = values + large;
+        for (int64_t i = 0; i < counts[c]; ++i)
+          values[i] = element(self, i), result[i] = NAN;
+        void *operands[] = {values, result};
+        nd_rt_collective_start(&rank, &mesh[c], operands);
+      }
+      for (size_t c : {3, 1, 0, 2}) {
+        nd_rt_collective_wait(&rank, &mesh[c]);
+        ASSERT_FALSE(rank.failed) << rank.error;
+        bool overRows = groups[c][0] == 0, overColumns = groups[c].back() == 1;
+        for (int64_t i = 0; i < counts[c]; i += 97) {
           float expected = 0;
           bool first = true;
-          for (int other = 0; other < 6; ++other) {
-            bool member = ((desc.axes & 1) || other / 3 == self / 3) && ((desc.axes & 2) || other % 3 == self % 3);
-            if (member)
+          for (int other = 0; other < 6; ++other)
+            if ((overRows || other / 3 == self / 3) && (overColumns || other % 3 == self % 3))
               expected = first ? element(other, i) : expected + element(other, i), first = false;
-          }
-          ASSERT_EQ(result[i], expected);
+          ASSERT_EQ(at(rank, (2 * c + 1) * large)[i], expected);
         }
       }
+    }
   });
 }
 
 TEST(Transport, GatherAndScatter) {
   constexpr int ranks = 4;
-  constexpr int64_t part = large;
-  Mesh mesh({ranks}, {collective(ND_ALL_GATHER, 1, part), collective(ND_REDUCE_SCATTER, 1, ranks * part)});
+  constexpr int64_t part = large, few = 3;
+  Mesh mesh({ranks}, {collective(ND_ALL_GATHER, {0}, {part, few}), collective(ND_REDUCE_SCATTER, {0}, {part, few})});
   std::vector<int64_t> gathered(ranks), scattered(ranks);
   mesh.run([&](nd_rank &rank, int self) {
-    std::vector<float> mine(part), all(ranks * part);
+    float *mine = at(rank), *all = at(rank, part), *mineToo = at(rank, 6 * part), *allToo = at(rank, 6 * part + few);
     for (int64_t i = 0; i < part; ++i)
       mine[i] = element(self, i);
-    runCollective(rank, mesh.descs[0], mine.data(), all.data());
+    std::copy_n(mine, few, mineToo);
+    runCollective(rank, mesh[0], {mine, mineToo, all, allToo});
     for (int64_t i = 0; i < ranks * part; i += 13)
       ASSERT_EQ(all[i], element(static_cast<int>(i / part), i % part));
-    runCollective(rank, mesh.descs[1], all.data(), mine.data());
+    for (int64_t i = 0; i < ranks * few; ++i)
+      ASSERT_EQ(allToo[i], element(static_cast<int>(i / few), i % few));
+    runCollective(rank, mesh[1], {all, allToo, mine, mineToo});
     for (int64_t i = 0; i < part; i += 13)
       ASSERT_FLOAT_EQ(mine[i], 4 * element(self, i));
+    for (int64_t i = 0; i < few; ++i)
+      ASSERT_FLOAT_EQ(mineToo[i], 4 * element(self, i));
     gathered[self] = rank.transport->getSent()[0].bytes;
     scattered[self] = rank.transport->getSent()[1].bytes;
   });
   for (int self = 0; self < ranks; ++self) {
-    EXPECT_EQ(gathered[self], (ranks - 1) * part * 4);
-    EXPECT_EQ(scattered[self], (ranks - 1) * part * 4);
+    EXPECT_EQ(gathered[self], (ranks - 1) * (part + few) * 4);
+    EXPECT_EQ(scattered[self], (ranks - 1) * (part + few) * 4);
   }
 }
 
-TEST(Transport, TypesAndReductions) {
-  Mesh mesh({3}, {collective(ND_ALL_REDUCE, 1, 4, ND_I64), collective(ND_ALL_REDUCE, 1, 4, ND_F32, ND_MAX),
-                  collective(ND_ALL_REDUCE, 1, 4, ND_F64, ND_MIN), collective(ND_ALL_REDUCE, 1, 1, ND_BF16)});
+TEST(Transport, StridedPartsOfAGroupInAnotherOrder) {
+  // On 2 x 3, over the inner axis as the major one: rank (i, j) is at position 2 j + i. Rows of 6 parts of 5.
+  constexpr int64_t rows = 7, inner = 5, parts = 6;
+  Collective gather = collective(ND_ALL_GATHER, {1, 0}, {});
+  gather.operands = {{rows, 1, inner, {inner, inner, 0}, {parts * inner, inner, inner}}};
+  Collective exchange = collective(ND_ALL_TO_ALL, {1, 0}, {});
+  exchange.operands = {{rows, 1, inner, {parts * inner, inner, inner}, {inner, inner, rows * inner}}};
+  Collective permute = collective(ND_PERMUTE, {1, 0}, {inner});
+  permute.sources = {0, 2, 1, 4, 5, 3};
+  Mesh mesh({2, 3}, {gather, exchange, permute});
+  auto rankAt = [](int position) { return position % 2 * 3 + position / 2; };
+  std::vector<int64_t> sent(6);
   mesh.run([&](nd_rank &rank, int self) {
-    int64_t integers[4] = {self, -self, 1L << 40, 0};
-    runCollective(rank, mesh.descs[0], integers, integers);
+    int own = self % 3 * 2 + self / 3;
+    float *part = at(rank), *whole = at(rank, 1000), *got = at(rank, 2000);
+    for (int64_t i = 0; i < rows * inner; ++i)
+      part[i] = element(self, i);
+    runCollective(rank, mesh[0], {part, whole});
+    for (int64_t i = 0; i < rows * parts * inner; ++i) {
+      int64_t row = i / (parts * inner), position = i / inner % parts, column = i % inner;
+      ASSERT_EQ(whole[i], element(rankAt(static_cast<int>(position)), row * inner + column));
+    }
+    for (int64_t i = 0; i < rows * parts * inner; ++i)
+      whole[i] = element(self, i);
+    runCollective(rank, mesh[1], {whole, got});
+    for (int64_t i = 0; i < rows * parts * inner; ++i) {
+      int64_t position = i / (rows * inner), row = i / inner % rows, column = i % inner;
+      ASSERT_EQ(got[i], element(rankAt(static_cast<int>(position)), row * parts * inner + own * inner + column));
+    }
+    runCollective(rank, mesh[2], {part, got});
+    for (int64_t i = 0; i < inner; ++i)
+      ASSERT_EQ(got[i], element(rankAt(permute.sources[own]), i));
+    ASSERT_EQ(rank.transport->getSent()[0].bytes, (parts - 1) * rows * inner * 4);
+    ASSERT_EQ(rank.transport->getSent()[1].bytes, (parts - 1) * rows * inner * 4);
+    sent[own] = rank.transport->getSent()[2].bytes;
+  });
+  for (int position = 0; position < 6; ++position)
+    EXPECT_EQ(sent[position], position == 0 ? 0 : inner * 4);
+}
+
+TEST(Transport, TypesAndReductions) {
+  Mesh mesh({3}, {collective(ND_ALL_REDUCE, {0}, {4}, ND_I64), collective(ND_ALL_REDUCE, {0}, {4}, ND_F32, ND_MAX),
+                  collective(ND_ALL_REDUCE, {0}, {4}, ND_F64, ND_MIN), collective(ND_ALL_REDUCE, {0}, {1}, ND_BF16)});
+  mesh.run([&](nd_rank &rank, int self) {
+    auto *integers = at<int64_t>(rank);
+    integers[0] = self, integers[1] = -self, integers[2] = 1L << 40, integers[3] = 0;
+    runCollective(rank, mesh[0], {integers, integers});
     EXPECT_EQ(integers[0], 3);
     EXPECT_EQ(integers[1], -3);
     EXPECT_EQ(integers[2], 3L << 40);
-    float singles[4] = {static_cast<float>(self), static_cast<float>(-self), self == 1 ? NAN : 1.0f, -INFINITY};
-    runCollective(rank, mesh.descs[1], singles, singles);
+    auto *singles = at<float>(rank, 1000);
+    singles[0] = static_cast<float>(self), singles[1] = static_cast<float>(-self);
+    singles[2] = self == 1 ? NAN : 1.0f, singles[3] = -INFINITY;
+    runCollective(rank, mesh[1], {singles, singles});
     EXPECT_EQ(singles[0], 2.0f);
     EXPECT_EQ(singles[1], 0.0f);
     EXPECT_TRUE(std::isnan(singles[2]));
-    double doubles[4] = {static_cast<double>(self), 1, 2, self == 2 ? NAN : 0.0};
-    runCollective(rank, mesh.descs[2], doubles, doubles);
+    auto *doubles = at<double>(rank, 2000);
+    doubles[0] = static_cast<double>(self), doubles[1] = 1, doubles[2] = 2, doubles[3] = self == 2 ? NAN : 0.0;
+    runCollective(rank, mesh[2], {doubles, doubles});
     EXPECT_EQ(doubles[0], 0.0);
     EXPECT_TRUE(std::isnan(doubles[3]));
-    uint16_t brain = 0x3f80; // 1
-    runCollective(rank, mesh.descs[3], &brain, &brain);
-    EXPECT_EQ(brain, 0x4040); // 3
+    auto *brain = at<uint16_t>(rank, 20000);
+    *brain = 0x3f80; // 1
+    runCollective(rank, mesh[3], {brain, brain});
+    EXPECT_EQ(*brain, 0x4040); // 3
   });
 }
 
 TEST(Transport, ALostPeerWakesThoseWhoWait) {
-  Mesh mesh({2}, {collective(ND_ALL_REDUCE, 1, 4)});
+  Mesh mesh({2}, {collective(ND_ALL_REDUCE, {0}, {4})});
   mesh.run([&](nd_rank &rank, int self) {
     if (self == 1) {
       usleep(20000);
       mesh.loseRank(1);
       return;
     }
-    float values[4] = {};
-    nd_rt_collective_start(&rank, &mesh.descs[0], values, values);
-    nd_rt_collective_wait(&rank, &mesh.descs[0]);
+    void *operands[] = {rank.arena, rank.arena};
+    nd_rt_collective_start(&rank, &mesh[0], operands);
+    nd_rt_collective_wait(&rank, &mesh[0]);
     EXPECT_TRUE(rank.failed);
     EXPECT_STREQ(rank.error, "rank 1 is lost; this rank waited for it in all_reduce 'test' (here)");
   });
 }
 
-TEST(Transport, DifferentCollectivesAreNoticed) {
-  Mesh mesh({2}, {collective(ND_ALL_REDUCE, 1, 4), collective(ND_ALL_REDUCE, 1, 5)});
+TEST(Transport, DifferentProgramsAreNoticed) {
+  Mesh mesh({2}, {collective(ND_ALL_REDUCE, {0}, {4})});
+  mesh.strange = 1;
   mesh.run([&](nd_rank &rank, int self) {
-    float values[5] = {};
-    nd_rt_collective_start(&rank, &mesh.descs[self], values, values);
-    nd_rt_collective_wait(&rank, &mesh.descs[self]);
+    if (self == 1)
+      return;
+    void *operands[] = {rank.arena, rank.arena};
+    nd_rt_collective_start(&rank, &mesh[0], operands);
+    nd_rt_collective_wait(&rank, &mesh[0]);
     EXPECT_TRUE(rank.failed);
-    EXPECT_NE(std::string(rank.error).find("ranks run different collectives"), std::string::npos) << rank.error;
+    EXPECT_STREQ(rank.error, "rank 1 runs another program than this rank, which is in 'test' (here): compile the "
+                             "program again");
+  });
+}
+
+TEST(Transport, MisuseByTheCompilerIsNoticed) {
+  Mesh mesh({2}, {collective(ND_ALL_REDUCE, {0}, {4}), collective(ND_ALL_REDUCE, {0}, {4}),
+                  collective(ND_ALL_REDUCE, {0}, {4})});
+  mesh.run([&](nd_rank &rank, int) {
+    void *operands[] = {rank.arena, rank.arena};
+    nd_rt_collective_start(&rank, &mesh[0], operands);
+    nd_rt_collective_start(&rank, &mesh[0], operands);
+    EXPECT_NE(std::string(rank.error).find("is started again before it is waited for"), std::string::npos);
+    rank.failed = false;
+    nd_rt_collective_wait(&rank, &mesh[1]);
+    EXPECT_NE(std::string(rank.error).find("is waited for but was not started"), std::string::npos);
+    rank.failed = false;
+    float outside[4] = {};
+    operands[0] = outside;
+    nd_rt_collective_start(&rank, &mesh[2], operands);
+    EXPECT_NE(std::string(rank.error).find("is not in the arena"), std::string::npos);
   });
 }
