@@ -24,9 +24,7 @@ using namespace nd;
 
 namespace {
 
-Type elementTypeOf(Operation *op) {
-  return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-}
+Type elementTypeOf(Operation *op) { return cast<RankedTensorType>(op->getOperand(0).getType()).getElementType(); }
 
 /// All-reduces of numbers (losses, counts, norms) are their own class: small, and often waited for at once.
 bool isOfNumbers(Operation *op) {

@@ -48,9 +48,7 @@ Error systemError(const Twine &what) { return makeError(what + ": " + strerror(e
 
 } // namespace
 
-Job::Job(const Manifest &manifest)
-    : manifest(manifest), layout(manifest.ranks),
-      startTime(monotonicMilliseconds()) {}
+Job::Job(const Manifest &manifest) : manifest(manifest), layout(manifest.ranks), startTime(monotonicMilliseconds()) {}
 
 Job::~Job() {
   killAll();

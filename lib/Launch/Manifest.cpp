@@ -161,11 +161,10 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
   if (const json::Array *collectives = fields.getArray("collectives"))
     for (const json::Value &entry : *collectives)
       if (const json::Object *info = entry.getAsObject())
-        manifest.collectives.push_back({info->getString("kind").value_or("").str(),
-                                        info->getString("name").value_or("").str(),
-                                        info->getString("location").value_or("").str(),
-                                        info->getString("group").value_or("").str(),
-                                        info->getBoolean("scalar").value_or(false)});
+        manifest.collectives.push_back(
+            {info->getString("kind").value_or("").str(), info->getString("name").value_or("").str(),
+             info->getString("location").value_or("").str(), info->getString("group").value_or("").str(),
+             info->getBoolean("scalar").value_or(false)});
   if (json::Object *model = fields.getObject("model"))
     manifest.model = std::move(*model);
   if (const json::Object *memory = fields.getObject("memory"))

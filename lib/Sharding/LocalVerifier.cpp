@@ -247,7 +247,8 @@ LogicalResult LocalVerifier::visitCollective(Operation *op, unsigned axis) {
     states[op->getResult(index)] = state;
     auto kind = op->getAttrOfType<ReductionKindAttr>("kind");
     if (kind && state.kind == State::Kind::Partial && state.reduction != kind.getValue())
-      return error(op, axis) << "operand " << index << " is " << state.str() << " and cannot be combined otherwise first";
+      return error(op, axis) << "operand " << index << " is " << state.str()
+                             << " and cannot be combined otherwise first";
   }
   return success();
 }
@@ -448,8 +449,12 @@ LogicalResult LocalVerifier::runAlong(unsigned axis) {
 }
 
 LogicalResult LocalVerifier::run() {
-  for (Operation &op : program.getBody())
-XX
+  for (Operation &op : program.getBody()) {
+    if (isCollective(&op) && failed(verifyInstance(&op)))
+      return failure();
+    if (auto permute = dyn_cast<PermuteOp>(op); permute && failed(verifyPermutation(permute)))
+      return failure();
+  }
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
     if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))
       return failure();

@@ -8,7 +8,8 @@
 // results, for each axis of the mesh alone:
 //
 //   Same      the ranks along the axis hold equal tensors
-//   Shard     they hold parts of one tensor, along one of the dimensions in `dims`: each its own, or after permutes that of
+//   Shard     they hold parts of one tensor, along one of the dimensions in `dims`: each its own, or after permutes
+//   that of
 //             the rank `shift` places before it
 //   Partial   the tensor is the combination of what they hold
 //   Unknown   one of these; it satisfies everything

@@ -204,8 +204,10 @@ private:
     const auto &[from, to] = reshards.find(reshard)->second;
     Value value = reshard.getInput();
     ArrayRef<int64_t> shape = typeOf(reshard.getResult()).getShape();
-    for (const ReshardStep &step : planner.plan(shape, from, to))
+    for (const ReshardStep &step : planner.plan(shape, from, to)) {
       value = createCollective(reshard, value, shape, step);
+      value.getDefiningOp()->setDiscardableAttrs(reshard->getDiscardableAttrDictionary());
+    }
     reshard.getResult().replaceAllUsesWith(value);
     reshard.erase();
     return success();

@@ -42,35 +42,75 @@ std::pair<ArrayRef<unsigned>, ArrayRef<unsigned>> differing(ArrayRef<unsigned> a
   return {a, b};
 }
 
+/// The elements [first, end) of every shard of a dimension that axes cut, and a number for each shard: equal elements
+/// have equal numbers. Only where the axes do not divide can two shards, empty ones, be equal.
+std::pair<std::vector<std::pair<int64_t, int64_t>>, std::vector<int64_t>> shardNumbers(MeshSizes mesh, int64_t size,
+                                                                                       ArrayRef<unsigned> axes) {
+  std::vector<std::pair<int64_t, int64_t>> shards{{0, size}};
+  int64_t block = size;
+  for (unsigned axis : axes) {
+    block = llvm::divideCeil(block, mesh[axis]);
+    std::vector<std::pair<int64_t, int64_t>> cut;
+    for (auto [first, end] : shards)
+      for (int64_t i = 0; i < mesh[axis]; ++i)
+        cut.emplace_back(std::min(end, first + i * block), std::min(end, first + (i + 1) * block));
+    shards = std::move(cut);
+  }
+  std::vector<int64_t> numbers;
+  int64_t empty = -1;
+  for (auto [index, shard] : llvm::enumerate(shards)) {
+    bool isEmpty = shard.first == shard.second;
+    if (isEmpty && empty < 0)
+      empty = static_cast<int64_t>(index);
+    numbers.push_back(isEmpty ? empty : static_cast<int64_t>(index));
+    if (isEmpty)
+      shard = {size, size};
+  }
+  return {shards, numbers};
+}
+
 /// The shards that the positions of a group hold before and after a permute.
 class Permutation {
 public:
-  Permutation(MeshSizes mesh, ArrayRef<AxisList> before, ArrayRef<AxisList> after) {
+  Permutation(MeshSizes mesh, ArrayRef<int64_t> shape, ArrayRef<AxisList> before, ArrayRef<AxisList> after) {
+    struct Dim {
+      ArrayRef<unsigned> before, after;
+      std::vector<int64_t> numbersBefore, numbersAfter; ///< empty: the index is the number
+    };
     llvm::SmallBitVector used(mesh.size());
-    SmallVector<std::pair<ArrayRef<unsigned>, ArrayRef<unsigned>>> lists;
-    for (auto [from, to] : llvm::zip_equal(before, after)) {
-      lists.push_back(differing(from, to));
-      for (unsigned axis : lists.back().first)
-        used.set(axis);
-      for (unsigned axis : lists.back().second)
-        used.set(axis);
+    SmallVector<Dim> dims;
+    for (auto [size, from, to] : llvm::zip_equal(shape, before, after)) {
+      auto [first, second] = differing(from, to);
+      if (first.empty())
+        continue;
+      if (size % numShards(mesh, from) == 0)
+        dims.push_back({first, second, {}, {}});
+      else
+        dims.push_back({from, to, shardNumbers(mesh, size, from).second, shardNumbers(mesh, size, to).second});
+      for (ArrayRef<unsigned> list : {dims.back().before, dims.back().after})
+        for (unsigned axis : list)
+          used.set(axis);
     }
     for (unsigned axis : used.set_bits())
       axes.push_back(axis);
-    int64_t positions = numShards(mesh, axes);
     SmallVector<int64_t> coordinates(mesh.size());
-    for (int64_t position = 0; position < positions; ++position) {
+    auto indexOf = [&](ArrayRef<unsigned> list) {
+      int64_t index = 0;
+      for (unsigned axis : list)
+        index = index * mesh[axis] + coordinates[axis];
+      return index;
+    };
+    for (int64_t position : llvm::seq(numShards(mesh, axes))) {
       int64_t rest = position;
       for (unsigned axis : llvm::reverse(axes)) {
         coordinates[axis] = rest % mesh[axis];
         rest /= mesh[axis];
       }
       int64_t from = 0, to = 0;
-      for (auto [first, second] : lists) {
-        for (unsigned axis : first)
-          from = from * mesh[axis] + coordinates[axis];
-        for (unsigned axis : second)
-          to = to * mesh[axis] + coordinates[axis];
+      for (const Dim &dim : dims) {
+        int64_t shards = numShards(mesh, dim.before), first = indexOf(dim.before), second = indexOf(dim.after);
+        from = from * shards + (dim.numbersBefore.empty() ? first : dim.numbersBefore[first]);
+        to = to * shards + (dim.numbersAfter.empty() ? second : dim.numbersAfter[second]);
       }
       held.push_back(from);
       needed.push_back(to);
@@ -275,10 +315,10 @@ private:
     }
   }
 
-  /// Whether two lists of axes cut a dimension into the same blocks.
+  /// Whether two lists of axes, which make as many shards, cut a dimension into the same blocks.
   bool cutsAlike(size_t dim, ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
-    auto sizeOf = [&](unsigned axis) { return mesh[axis]; };
-    return shape[dim] % numShards(mesh, a) == 0 || llvm::equal(llvm::map_range(a, sizeOf), llvm::map_range(b, sizeOf));
+    return shape[dim] % numShards(mesh, a) == 0 ||
+           shardNumbers(mesh, shape[dim], a).first == shardNumbers(mesh, shape[dim], b).first;
   }
 
   ReshardSteps pathTo(int64_t index) {
@@ -295,7 +335,7 @@ private:
         continue;
       }
       if (step.kind == Kind::Permute) {
-        Permutation permutation(mesh, step.before.dims, step.after.dims);
+        Permutation permutation(mesh, shape, step.before.dims, step.after.dims);
         step.axes = permutation.axes;
         step.sources = permutation.getSources();
       }
@@ -307,9 +347,9 @@ private:
   MeshSizes mesh;
   ArrayRef<int64_t> shape;
   const TensorSharding &from, &to;
-  SmallVector<size_t> fixed;       ///< axes in front of each dimension that stay
-  llvm::SmallBitVector sliceable;  ///< axes that the target shards by
-  llvm::SmallBitVector movable;    ///< axes whose use changes
+  SmallVector<size_t> fixed;      ///< axes in front of each dimension that stay
+  llvm::SmallBitVector sliceable; ///< axes that the target shards by
+  llvm::SmallBitVector movable;   ///< axes whose use changes
   std::map<std::vector<int64_t>, int64_t> known;
   std::deque<Node> nodes;
   struct Later {
@@ -327,7 +367,7 @@ int64_t nd::sentElements(MeshSizes mesh, ArrayRef<int64_t> shape, const ReshardS
   for (int64_t size : mesh)
     ranks *= size;
   if (step.kind == Kind::Permute) {
-    Permutation permutation(mesh, step.before.dims, step.after.dims);
+    Permutation permutation(mesh, shape, step.before.dims, step.after.dims);
     return ranks / static_cast<int64_t>(permutation.held.size()) * permutation.numMoved() *
            shardElements(mesh, shape, step.before.dims);
   }

@@ -52,3 +52,43 @@ func.func @dependent(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %3 = nd.all_reduce sum %x over @mesh ["dp"] instance = 3 names = ["z"] reason = "" : tensor<4xf32>
   return %2, %3 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"fsdp" = 2, shard>]
+
+// Groups in turn: the scatters become one, then the reductions of their results.
+// CHECK-LABEL: func.func @scatter_then_reduce
+// CHECK: %[[S:.*]]:2 = nd.reduce_scatter sum %arg0, %arg1 over @mesh ["fsdp"] dims = [0, 1] instance = 1 names = ["a", "b"] reason = "s" : tensor<4x2xf32>, tensor<2x4xf32> -> tensor<2x2xf32>, tensor<2x2xf32>
+// CHECK: nd.all_reduce sum %[[S]]#0, %[[S]]#1 over @mesh ["dp"] instance = 2 names = ["a", "b"] reason = "r"
+func.func @scatter_then_reduce(%a: tensor<4x2xf32>, %b: tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %0 = nd.reduce_scatter sum %a over @mesh ["fsdp"] dims = [0] instance = 1 names = ["a"] reason = "s" : tensor<4x2xf32> -> tensor<2x2xf32>
+  %1 = nd.all_reduce sum %0 over @mesh ["dp"] instance = 2 names = ["a"] reason = "r" : tensor<2x2xf32>
+  %2 = nd.reduce_scatter sum %b over @mesh ["fsdp"] dims = [1] instance = 3 names = ["b"] reason = "s" : tensor<2x4xf32> -> tensor<2x2xf32>
+  %3 = nd.all_reduce sum %2 over @mesh ["dp"] instance = 4 names = ["b"] reason = "r" : tensor<2x2xf32>
+  return %1, %3 : tensor<2x2xf32>, tensor<2x2xf32>
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"fsdp" = 2, shard>]
+
+// Neighbouring gathers become one, but none waits behind a reader of another. Those of a unit stand where the first does.
+// CHECK-LABEL: func.func @gathers
+// CHECK: nd.all_gather %arg0, %arg1 over @mesh ["fsdp"] dims = [0, 0] instance = 1 names = ["a", "b"]
+// CHECK: arith.negf
+// CHECK: nd.all_gather %arg0 over @mesh ["fsdp"] dims = [0] instance = 3
+// CHECK: nd.all_gather %arg0, %arg1 over @mesh ["fsdp"] dims = [0, 0] instance = 4 names = ["a", "b"] reason = "r" {nd.unit = "h.0"}
+// CHECK: arith.negf
+// CHECK: nd.all_gather %arg1 over @mesh ["fsdp"] dims = [0] instance = 6 names = ["b"] reason = "r" {nd.unit = "h.1"}
+func.func @gathers(%a: tensor<2xf32>, %b: tensor<3xf32>) -> (tensor<4xf32>, tensor<6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<6xf32>, tensor<6xf32>) {
+  %0 = nd.all_gather %a over @mesh ["fsdp"] dims = [0] instance = 1 names = ["a"] reason = "r" : tensor<2xf32> -> tensor<4xf32>
+  %1 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 2 names = ["b"] reason = "r" : tensor<3xf32> -> tensor<6xf32>
+  %2 = arith.negf %0 : tensor<4xf32>
+  %3 = nd.all_gather %a over @mesh ["fsdp"] dims = [0] instance = 3 names = ["a"] reason = "r" : tensor<2xf32> -> tensor<4xf32>
+  %4 = nd.all_gather %a over @mesh ["fsdp"] dims = [0] instance = 4 names = ["a"] reason = "r" {nd.unit = "h.0"} : tensor<2xf32> -> tensor<4xf32>
+  %5 = arith.negf %4 : tensor<4xf32>
+  %6 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 5 names = ["b"] reason = "r" {nd.unit = "h.0"} : tensor<3xf32> -> tensor<6xf32>
+  %7 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 6 names = ["b"] reason = "r" {nd.unit = "h.1"} : tensor<3xf32> -> tensor<6xf32>
+  return %2, %1, %3, %5, %6, %7 : tensor<4xf32>, tensor<6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<6xf32>, tensor<6xf32>
+}

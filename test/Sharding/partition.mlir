@@ -41,3 +41,22 @@ func.func @local_constants() -> (tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}
   %2 = arith.constant dense<3.0> : tensor<4xf32, #nd.sharding<@mesh, [{"dp"}]>>
   return %0, %1, %2 : tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4x2xi64, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<4xf32, #nd.sharding<@mesh, [{"dp"}]>>
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
+
+// The cheapest steps, each a collective, with the attributes of the reshard.
+// CHECK-LABEL: func.func @steps
+func.func @steps(%x: tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {"tp"}]>})
+    -> (tensor<8x8xf32, #nd.sharding<@mesh, [{"tp"}, {"dp"}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp", "tp"}, {}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>>) {
+  // CHECK: nd.permute %arg0 over @mesh ["dp", "tp"] sources = [0, 2, 1, 3] before = <@mesh, [{"dp"}, {"tp"}]> after = <@mesh, [{"tp"}, {"dp"}]> instance = 1 name = "x" reason = "r" : tensor<4x4xf32>
+  %0 = nd.reshard %x instance = 1 name = "x" reason = "r" : tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>> -> tensor<8x8xf32, #nd.sharding<@mesh, [{"tp"}, {"dp"}]>>
+  // CHECK: nd.all_to_all %arg0 over @mesh ["tp"] split_dim = 0 concat_dim = 1 instance = 2 name = "y" reason = "r" : tensor<4x4xf32> -> tensor<2x8xf32>
+  %1 = nd.reshard %x instance = 2 name = "y" reason = "r" : tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>> -> tensor<8x8xf32, #nd.sharding<@mesh, [{"dp", "tp"}, {}]>>
+  // CHECK: %[[G:.*]] = nd.all_gather %arg0 over @mesh ["tp"] dims = [1] instance = 3 names = ["z"] reason = "r" {nd.unit = "h.0"} : tensor<4x4xf32> -> tensor<4x8xf32>
+  %2 = nd.reshard %x instance = 3 name = "z" reason = "r" {nd.unit = "h.0"} : tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>> -> tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>>
+  // CHECK: nd.all_slice %[[G]] over @mesh ["tp"] dim = 1 instance = 4 name = "w" reason = "r" : tensor<4x8xf32> -> tensor<4x4xf32>
+  %3 = nd.reshard %2 instance = 4 name = "w" reason = "r" : tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>> -> tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>>
+  return %0, %1, %2, %3 : tensor<8x8xf32, #nd.sharding<@mesh, [{"tp"}, {"dp"}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp", "tp"}, {}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {}]>>, tensor<8x8xf32, #nd.sharding<@mesh, [{"dp"}, {"tp"}]>>
+}

@@ -144,3 +144,84 @@ func.func @instances(%x: tensor<2xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"
   %1 = nd.all_gather %x over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "" : tensor<2xf32> -> tensor<4xf32>
   return
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @exchange(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  // expected-error @+1 {{along dp: joins dimension 1 of a tensor that is sharded in dimension 0}}
+  %0 = nd.all_to_all %x over @mesh ["dp"] split_dim = 0 concat_dim = 1 instance = 1 name = "x" reason = "" : tensor<4x4xf32> -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @slice(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  // expected-error @+1 {{along dp: cuts a shard out of a tensor that is sharded in dimension 0}}
+  %0 = nd.all_slice %x over @mesh ["dp"] dim = 0 instance = 1 name = "x" reason = "" : tensor<4x4xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @gather_twice(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  %0 = nd.all_gather %x over @mesh ["dp"] dims = [0] instance = 1 names = ["x"] reason = "" : tensor<4x4xf32> -> tensor<8x4xf32>
+  // expected-error @+1 {{along dp: gathers dimension 0 of a tensor that is equal on all ranks}}
+  %1 = nd.all_gather %0 over @mesh ["dp"] dims = [0] instance = 2 names = ["x"] reason = "" : tensor<8x4xf32> -> tensor<16x4xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @scattered_in_the_wrong_dimension(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>})
+    -> (tensor<4x2xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 2>}) {
+  %0 = nd.reduce sum %x dims = [0] : tensor<4x4xf32> -> tensor<4xf32>
+  %1 = nd.reshape %0 : tensor<4xf32> -> tensor<4x1xf32>
+  %2 = nd.broadcast %1 dims = [0, 1] : tensor<4x1xf32> -> tensor<4x4xf32>
+  %3 = nd.reduce_scatter sum %2 over @mesh ["dp"] dims = [1] instance = 1 names = ["x"] reason = "" : tensor<4x4xf32> -> tensor<4x2xf32>
+  // expected-error @+1 {{along dp: result 0 is sharded in dimension 1, but has to be sharded in dimension 0}}
+  return %3 : tensor<4x2xf32>
+}
+
+// -----
+
+// Shards that went on by a place along a ring are no longer those of their ranks.
+nd.mesh @mesh axes [#nd.axis<"cp" = 3, context>]
+func.func @ring_not_closed(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"cp"}, {}]>, nd.global_shape = array<i64: 12, 4>}) {
+  %0 = nd.permute %x over @mesh ["cp"] sources = [2, 0, 1] instance = 1 name = "x" reason = "" : tensor<4x4xf32>
+  // expected-error @+1 {{along cp: operands 0 and 1 of 'arith.addf' are shards of different ranks: operand 1 is sharded in dimension 0, each rank with the shard of the one 1 before it}}
+  %1 = arith.addf %x, %0 : tensor<4x4xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"cp" = 3, context>]
+func.func @ring_result(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"cp"}, {}]>, nd.global_shape = array<i64: 12, 4>})
+    -> (tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"cp"}, {}]>, nd.global_shape = array<i64: 12, 4>}) {
+  %0 = nd.permute %x over @mesh ["cp"] sources = [2, 0, 1] instance = 1 name = "x" reason = "" : tensor<4x4xf32>
+  // expected-error @+1 {{along cp: result 0 is sharded in dimension 0, each rank with the shard of the one 1 before it, but has to be sharded in dimension 0}}
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// A permute that says what it does does that.
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
+func.func @wrong_sources(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  // expected-error @+1 {{rank 1 does not receive its block of #nd.sharding<@mesh, [{"tp"}, {}]> from position 1, which has a block of #nd.sharding<@mesh, [{"dp"}, {}]>}}
+  %0 = nd.permute %x over @mesh ["dp", "tp"] sources = [0, 1, 2, 3] before = <@mesh, [{"dp"}, {}]> after = <@mesh, [{"tp"}, {}]> instance = 1 name = "x" reason = "" : tensor<4x4xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
+func.func @wrong_before(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  // expected-error @+1 {{along dp: permutes a tensor that is sharded in dimension 0, but says that it is sharded by #nd.sharding<@mesh, [{"tp"}, {}]>}}
+  %0 = nd.permute %x over @mesh ["dp", "tp"] sources = [0, 2, 1, 3] before = <@mesh, [{"tp"}, {}]> after = <@mesh, [{"dp"}, {}]> instance = 1 name = "x" reason = "" : tensor<4x4xf32>
+  return
+}

@@ -10,11 +10,15 @@
 include "mlir/Pass/PassBase.td"
 
 def CombineCollectives : Pass<"nd-combine-collectives", "::mlir::ModuleOp"> {
-  let summary = "make few large all-reduces of many small ones";
+  let summary = "make few large collectives of many small ones";
   let description = [{
-    All-reduces of one group, reduction and element type become one `nd.all_reduce` of several operands, in program order: that is the order in which
-    gradients become ready. One is complete when it holds `bucket-bytes` (a larger tensor has one of its own) and stands where its last operand is ready. Operations that
-    wait for it move behind it, unless a later collective waits for them: then it is complete before. All-reduces of single numbers stay apart.
+    All-reduces, reduce-scatters and all-gathers of one group, reduction and element type (and equal further attributes) become one operation of several
+    operands, in program order: that is the order in which gradients become ready. One is complete when it holds `bucket-bytes` (a larger tensor has one of
+    its own) and stands where its last operand is ready. Operations that wait for it move behind it, unless a later collective of its kind waits for them:
+    then it is complete before. All-reduces of single numbers stay apart.
+
+    Gathers are there for their readers: one is complete before the first operation that waits for it. Gathers with one `nd.unit` stand where the first of
+    them does: give the gathers of a block's forward one name and those of its backward another.
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "33554432", "bytes on a rank that complete a collective">];
   let dependentDialects = ["::nd::NDDialect"];

@@ -214,7 +214,8 @@ static nd_collective_operand exchanged(MemRefType source, int64_t split, int64_t
   int64_t middle = before / outer; // with the major dimension
   int64_t row = minorSize * inner;
   // Along the major dimension parts are blocks of rows; along the minor one they are parts of a row.
-  nd_part_strides alongMajor{parts * middle * row, row, middle * row}, alongMinor{middle * parts * row, parts * row, row};
+  nd_part_strides alongMajor{parts * middle * row, row, middle * row},
+      alongMinor{middle * parts * row, parts * row, row};
   bool splitsMajor = split == major;
   return joined({outer, middle, row, splitsMajor ? alongMajor : alongMinor, splitsMajor ? alongMinor : alongMajor});
 }

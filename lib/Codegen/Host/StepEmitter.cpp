@@ -329,11 +329,10 @@ FailureOr<llvm::Constant *> StepEmitter::collectiveDescriptor(Operation *op, Col
     sources.push_back(c.i32(source));
   if (failed(checkSize(operands.front(), sizeof(nd_collective_operand), "nd_collective_operand")))
     return failure();
-  llvm::Constant *desc =
-      c.structure({c.i32(parts.id), c.i32(parts.kind), c.i32(*dtype), c.i32(parts.reduction), c.i32(parts.isScalar),
-                   c.i32(parts.axes.size()), c.array(axes), c.i32(operands.size()), c.table(operands, "operands"),
-                   c.table(sources, "sources"), c.string(host.mesh.getGroupLabel(parts.axes)), c.string(parts.name),
-                   location(op)});
+  llvm::Constant *desc = c.structure(
+      {c.i32(parts.id), c.i32(parts.kind), c.i32(*dtype), c.i32(parts.reduction), c.i32(parts.isScalar),
+       c.i32(parts.axes.size()), c.array(axes), c.i32(operands.size()), c.table(operands, "operands"),
+       c.table(sources, "sources"), c.string(host.mesh.getGroupLabel(parts.axes)), c.string(parts.name), location(op)});
   if (failed(checkSize(desc, sizeof(nd_collective_desc), "nd_collective_desc")))
     return failure();
   return c.global(desc, "collective");
@@ -356,10 +355,15 @@ LogicalResult StepEmitter::emitCollective(rt::CollectiveStartOp op) {
 }
 
 LogicalResult StepEmitter::emitAllSlice(rt::AllSliceOp op) {
-  FailureOr<llvm::Constant *> desc =
-      collectiveDescriptor(op, {-1, ND_ALL_SLICE, ND_SUM, false, op.getAxes(),
-                                describeOperand(op, host.groupSize(op.getAxes())), {}, "shard",
-                                op.getSource().getType().getElementType()});
+  FailureOr<llvm::Constant *> desc = collectiveDescriptor(op, {-1,
+                                                               ND_ALL_SLICE,
+                                                               ND_SUM,
+                                                               false,
+                                                               op.getAxes(),
+                                                               describeOperand(op, host.groupSize(op.getAxes())),
+                                                               {},
+                                                               "shard",
+                                                               op.getSource().getType().getElementType()});
   if (failed(desc))
     return failure();
   call("nd_rt_all_slice", {step->getArg(0), *desc, address(op.getSource()), address(op.getTarget())});

@@ -175,7 +175,7 @@ FailureOr<Value> ProgramBuilder::readRows(Value value) { return read(value, hasC
 
 FailureOr<Value> ProgramBuilder::readContiguous(Value value) { return read(value, isContiguousAnywhere); }
 
-Value ProgramBuilder::target(Value result) { 
+Value ProgramBuilder::target(Value result) {
   return bufferAt(*assignment.find(result), tensorTypeOf(result), Access::Write);
 }
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A collective starts where the operation stands; its wait comes before the first operation that reads what it writes
-// or writes what it reads or writes. Operands are contiguous memory of the arena, which the transport reads and writes in
-// place: it knows how shards lie in them.
+// or writes what it reads or writes. Operands are contiguous memory of the arena, which the transport reads and writes
+// in place: it knows how shards lie in them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ void ProgramBuilder::startCollective(Operation *op, rt::CollectiveKind kind, Arr
   bool isScalar = kind == rt::CollectiveKind::all_reduce &&
                   llvm::all_of(op->getOperands(), [](Value operand) { return tensorTypeOf(operand).getRank() == 0; });
   storages.event = rt::CollectiveStartOp::create(
-      builder, loc, rt::EventType::get(builder.getContext()), kind, sources, targets, op->getAttrOfType<ArrayAttr>("axes"),
-      builder.getDenseI64ArrayAttr(dims), builder.getDenseI64ArrayAttr(permutation),
+      builder, loc, rt::EventType::get(builder.getContext()), kind, sources, targets,
+      op->getAttrOfType<ArrayAttr>("axes"), builder.getDenseI64ArrayAttr(dims),
+      builder.getDenseI64ArrayAttr(permutation),
       reduction ? static_cast<rt::Reduction>(reduction.getValue()) : rt::Reduction::sum,
       builder.getStringAttr(listOf(names)), reason.empty() ? StringAttr() : reason, isScalar);
   pending.push_back(std::move(storages));

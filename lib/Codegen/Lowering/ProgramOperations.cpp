@@ -25,9 +25,9 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
         return lowerCollective(scatter, rt::CollectiveKind::reduce_scatter, scatter.getNames(), scatter.getDims());
       })
       .Case([&](AllToAllOp exchange) {
-        return lowerCollective(exchange, rt::CollectiveKind::all_to_all, builder.getStrArrayAttr(exchange.getName()),
-                               {static_cast<int64_t>(exchange.getSplitDim()),
-                                static_cast<int64_t>(exchange.getConcatDim())});
+        return lowerCollective(
+            exchange, rt::CollectiveKind::all_to_all, builder.getStrArrayAttr(exchange.getName()),
+            {static_cast<int64_t>(exchange.getSplitDim()), static_cast<int64_t>(exchange.getConcatDim())});
       })
       .Case([&](PermuteOp permute) {
         return lowerCollective(permute, rt::CollectiveKind::permute, builder.getStrArrayAttr(permute.getName()), {},

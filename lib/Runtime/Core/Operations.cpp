@@ -63,7 +63,8 @@ static void moveLocally(nd_rank &rank, const nd_collective_desc &desc, int64_t p
   int64_t bytes = dtypeBytes(desc.dtype), elements = streamElements(desc);
   auto move = [&](Range range) {
     forRows(desc, range, [&](int32_t index, int64_t from, int64_t to, int64_t count) {
-      const char *source = static_cast<const char *>(src[index]) + (from + position * desc.operands[index].src.part) * bytes;
+      const char *source =
+          static_cast<const char *>(src[index]) + (from + position * desc.operands[index].src.part) * bytes;
       char *target = static_cast<char *>(dst[index]) + to * bytes;
       if (source != target)
         memcpy(target, source, count * bytes);

@@ -135,8 +135,8 @@ bool mapMemory(nd_rank &rank, std::string &error) {
   if (!problem)
     problem = touch(rank.pool, rank.threadMemory, rank.threadBytes);
   if (problem) {
-    error = "there is no memory for an arena of " + std::to_string(rank.arenaBytes) +
-            " bytes: " + strerror(problem) + "; use fewer ranks on this machine, or a smaller batch";
+    error = "there is no memory for an arena of " + std::to_string(rank.arenaBytes) + " bytes: " + strerror(problem) +
+            "; use fewer ranks on this machine, or a smaller batch";
     return false;
   }
   rank.touchMilliseconds = nowMilliseconds() - start;

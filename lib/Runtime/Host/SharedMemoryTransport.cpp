@@ -74,9 +74,7 @@ private:
   Group findGroup(const nd_collective_desc &desc) const;
   std::string check(const nd_collective_desc &desc, const Group &group) const;
   uint64_t describeProgram() const;
-  RankStatus &statusOf(int rank) const {
-    return *reinterpret_cast<RankStatus *>(memory + layout.statusOffset(rank));
-  }
+  RankStatus &statusOf(int rank) const { return *reinterpret_cast<RankStatus *>(memory + layout.statusOffset(rank)); }
   OperandPlace &placeOf(int rank, int64_t operand) const {
     return *reinterpret_cast<OperandPlace *>(memory + layout.placeOffset(rank, operand));
   }
@@ -85,8 +83,7 @@ private:
   bool await(nd_rank &rank, const nd_collective_desc &desc, CollectiveState::Counter &counter) const;
   bool checkPeers(nd_rank &rank, const nd_collective_desc &desc) const;
 
-  template <typename Function>
-  void forElements(nd_rank &rank, const Call &call, Range range, Function function) const;
+  template <typename Function> void forElements(nd_rank &rank, const Call &call, Range range, Function function) const;
   void copy(nd_rank &rank, const nd_collective_desc &desc, int position, Range range, bool reduced);
   void reduce(nd_rank &rank, const nd_collective_desc &desc, Range range);
   bool take(nd_rank &rank, const nd_collective_desc &desc);
@@ -106,7 +103,9 @@ private:
 //===----------------------------------------------------------------------===//
 
 SharedMemoryTransport::Group SharedMemoryTransport::findGroup(const nd_collective_desc &desc) const {
-  auto inGroup = [&](int axis) { return std::find(desc.axes, desc.axes + desc.num_axes, axis) != desc.axes + desc.num_axes; };
+  auto inGroup = [&](int axis) {
+    return std::find(desc.axes, desc.axes + desc.num_axes, axis) != desc.axes + desc.num_axes;
+  };
   nd_rank own, other; // for their coordinates
   own.program = other.program = &program;
   own.rank = self;
@@ -144,7 +143,8 @@ uint64_t SharedMemoryTransport::describeProgram() const {
   add(program.arena_bytes);
   for (int32_t id = 0; id < program.num_collectives; ++id) {
     const nd_collective_desc &desc = *program.collectives[id];
-    for (int64_t number : {int64_t(desc.kind), int64_t(desc.dtype), int64_t(desc.reduction), int64_t(desc.num_operands)})
+    for (int64_t number :
+         {int64_t(desc.kind), int64_t(desc.dtype), int64_t(desc.reduction), int64_t(desc.num_operands)})
       add(number);
     for (int32_t axis = 0; axis < desc.num_axes; ++axis)
       add(desc.axes[axis]);
@@ -227,8 +227,8 @@ bool SharedMemoryTransport::await(nd_rank &rank, const nd_collective_desc &desc,
     futexWait(&counter.value, value, /*shared=*/true, milliseconds);
   counter.sleepers.fetch_sub(1);
   if (lost)
-    rank.fail("rank %d is lost; this rank waited for it in %s '%s' (%s)", lost - 1, collectiveName(desc.kind), desc.name,
-              desc.location);
+    rank.fail("rank %d is lost; this rank waited for it in %s '%s' (%s)", lost - 1, collectiveName(desc.kind),
+              desc.name, desc.location);
   return !lost && fit;
 }
 
@@ -264,8 +264,8 @@ void SharedMemoryTransport::copy(nd_rank &rank, const nd_collective_desc &desc, 
       OperandPlace place = placeOf(member, call.operandIndex + index);
       const char *from = reduced ? arena + place.dst + dst * bytes
                                  : arena + place.src + (src + call.group.position * operand.src.part) * bytes;
-      char *to = static_cast<char *>(call.operands[desc.num_operands + index]) +
-                 (dst + position * operand.dst.part) * bytes;
+      char *to =
+          static_cast<char *>(call.operands[desc.num_operands + index]) + (dst + position * operand.dst.part) * bytes;
       if (from != to)
         memcpy(to, from, count * bytes);
     });

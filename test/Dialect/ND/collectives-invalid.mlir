@@ -133,3 +133,93 @@ func.func @dim(%a: tensor<4xf32>) {
   %0 = nd.all_gather %a over @mesh ["dp"] dims = [1] instance = 1 names = ["a"] reason = "" : tensor<4xf32> -> tensor<8xf32>
   return
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @dims(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected one dimension per operand but found 2 for 1}}
+  %0 = nd.all_gather %a over @mesh ["dp"] dims = [0, 1] instance = 1 names = ["a"] reason = "" : tensor<4x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @results(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected one result per operand but found 1 for 2}}
+  %0 = nd.all_gather %a, %a over @mesh ["dp"] dims = [0, 0] instance = 1 names = ["a", "b"] reason = "" : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @exchange_parts(%a: tensor<5x8xf32>) {
+  // expected-error @+1 {{cuts dimension 0 of size 5 into 2 parts}}
+  %0 = nd.all_to_all %a over @mesh ["dp"] split_dim = 0 concat_dim = 1 instance = 1 name = "a" reason = "" : tensor<5x8xf32> -> tensor<2x16xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @exchange_dims(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{split_dim and concat_dim are both 1; use nd.permute to move shards of one dimension}}
+  %0 = nd.all_to_all %a over @mesh ["dp"] split_dim = 1 concat_dim = 1 instance = 1 name = "a" reason = "" : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @exchange_shape(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected result of shape [2, 16] but found [4, 8]}}
+  %0 = nd.all_to_all %a over @mesh ["dp"] split_dim = 0 concat_dim = 1 instance = 1 name = "a" reason = "" : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @few_sources(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected one source for each of 2 positions but found 1}}
+  %0 = nd.permute %a over @mesh ["dp"] sources = [0] instance = 1 name = "a" reason = "" : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @strange_source(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected sources in [0, 2) but found 2}}
+  %0 = nd.permute %a over @mesh ["dp"] sources = [1, 2] instance = 1 name = "a" reason = "" : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @source_twice(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{sends position 1 twice; sources are a permutation}}
+  %0 = nd.permute %a over @mesh ["dp"] sources = [1, 1] instance = 1 name = "a" reason = "" : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @half_a_permute(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected both shardings, before and after, or none}}
+  %0 = nd.permute %a over @mesh ["dp"] sources = [1, 0] before = <@mesh, [{"dp"}, {}]> instance = 1 name = "a" reason = "" : tensor<4x8xf32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+func.func @slice_shape(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{expected operand of shape [8, 8] but found [4, 8]}}
+  %0 = nd.all_slice %a over @mesh ["dp"] dim = 0 instance = 1 name = "a" reason = "" : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}

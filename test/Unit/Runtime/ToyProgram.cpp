@@ -146,9 +146,11 @@ void printManifest() {
       printf(", \"storage\": {\"file\": \"model.safetensors\", \"key\": \"%s\"}", desc.name);
     printf("}");
   }
-  printf("],\n \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"dp\", \"name\": \"gradient of w\", \"location\": \"toy.py:1\"},\n"
+  printf("],\n \"collectives\": [{\"kind\": \"all_reduce\", \"group\": \"dp\", \"name\": \"gradient of w\", "
+         "\"location\": \"toy.py:1\"},\n"
          "  {\"kind\": \"all_reduce\", \"group\": \"dp\", \"name\": \"checksum\", \"location\": \"toy.py:2\"},\n"
-         "  {\"kind\": \"all_reduce\", \"group\": \"dp\", \"scalar\": true, \"name\": \"tokens\", \"location\": \"toy.py:3\"}],\n"
+         "  {\"kind\": \"all_reduce\", \"group\": \"dp\", \"scalar\": true, \"name\": \"tokens\", \"location\": "
+         "\"toy.py:3\"}],\n"
          " \"model\": {\"name\": \"toy\", \"weights_dir\": \"weights\", \"files\": [\"config.json\"], \"batch\": %ld, "
          "\"seq\": %ld},\n"
          " \"step\": {\"lr\": 0.5}, \"memory\": {}}\n",
@@ -191,8 +193,8 @@ int main(int argc, char **argv) {
   backward.m = width, backward.k = rows / ranks;
   static const nd_collective_operand weights{1, 1, width * columns, {0, 0, 0}, {0, 0, 0}};
   static const nd_collective_operand number{1, 1, 1, {0, 0, 0}, {0, 0, 0}};
-  reduceGradient = {0, ND_ALL_REDUCE, ND_F32, ND_SUM, 0, 1, {0}, 1, &weights, nullptr, "dp", "gradient of w",
-                    "toy.py:1"};
+  reduceGradient = {0,        ND_ALL_REDUCE, ND_F32, ND_SUM,          0,         1, {0}, 1,
+                    &weights, nullptr,       "dp",   "gradient of w", "toy.py:1"};
   reduceChecksum = {1, ND_ALL_REDUCE, ND_I64, ND_SUM, 0, 1, {0}, 1, &number, nullptr, "dp", "checksum", "toy.py:2"};
   reduceScalar = {2, ND_ALL_REDUCE, ND_F32, ND_SUM, 1, 1, {0}, 1, &number, nullptr, "dp", "tokens", "toy.py:3"};
   static const nd_gemm_desc *const gemms[] = {&forward, &backward};

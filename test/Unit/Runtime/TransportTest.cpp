@@ -97,7 +97,9 @@ Collective collective(int32_t kind, std::vector<int8_t> axes, std::vector<int64_
   desc.num_axes = static_cast<int32_t>(axes.size());
   std::copy(axes.begin(), axes.end(), desc.axes);
   for (int64_t count : counts)
-    result.operands.push_back({1, 1, count,
+    result.operands.push_back({1,
+                               1,
+                               count,
                                {0, 0, kind == ND_REDUCE_SCATTER || kind == ND_ALL_TO_ALL ? count : 0},
                                {0, 0, kind == ND_ALL_GATHER || kind == ND_ALL_TO_ALL ? count : 0}});
   return result;

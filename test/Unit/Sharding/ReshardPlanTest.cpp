@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All pairs of shardings of small tensors on small meshes. `Ranks` carries out a plan on sets of elements, from what the
-// steps mean. `Graph` finds the cheapest way by listing every sharding, asking of every two whether one step leads from
-// one to the other, and relaxing until nothing changes. Neither shares anything with the planner but TensorSharding.
+// All pairs of shardings of small tensors on small meshes. `Ranks` carries out a plan on sets of elements, from what
+// the steps mean. `Graph` finds the cheapest way by listing every sharding, asking of every two whether one step leads
+// from one to the other, and relaxing until nothing changes. Neither shares anything with the planner but
+// TensorSharding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -332,7 +333,10 @@ private:
     auto key = [](const std::vector<Block> &blocks) {
       std::vector<int64_t> numbers;
       for (const Block &block : blocks)
-        numbers.insert(numbers.end(), {block.lo, block.size, block.end});
+        if (block.lo < block.end)
+          numbers.insert(numbers.end(), {block.lo, block.end});
+        else
+          numbers.insert(numbers.end(), {-1, -1});
       return numbers;
     };
     std::multiset<std::vector<int64_t>> before, after;

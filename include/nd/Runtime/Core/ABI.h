@@ -159,14 +159,14 @@ typedef struct {
   int8_t axes[ND_MAX_AXES]; /* mesh axes, major to minor, in any order */
   int32_t num_operands;
   const nd_collective_operand *operands;
-  const int32_t *sources; /* of a permute: position i receives from sources[i] */
-  const char *group;      /* the group's name in metrics and reports */
+  const int32_t *sources;      /* of a permute: position i receives from sources[i] */
+  const char *group;           /* the group's name in metrics and reports */
   const char *name, *location; /* for messages: what it reduces, and which source line asked for it */
 } nd_collective_desc;
 
 /// A named tensor of the program in the arena. kind: "input", "weight", "exp_avg", "exp_avg_sq", "momentum", "scalar",
-/// "metric", "gradient", "output", or "coordinate": an i64 that holds this rank's coordinate along the mesh axis `name`, set
-/// when the rank is opened. A state tensor has one entry: the step updates it in place.
+/// "metric", "gradient", "output", or "coordinate": an i64 that holds this rank's coordinate along the mesh axis
+/// `name`, set when the rank is opened. A state tensor has one entry: the step updates it in place.
 typedef struct {
   const char *kind, *name;
   int32_t dtype, rank;
@@ -225,8 +225,8 @@ void nd_rt_attention(nd_rank *rank, const nd_attention_desc *desc, const nd_atte
 void nd_rt_attention_grad(nd_rank *rank, const nd_attention_desc *desc, const nd_attention_args *args);
 void nd_rt_copy(nd_rank *rank, void *dst, const void *src, int64_t bytes);
 void nd_rt_fill_zero(nd_rank *rank, void *dst, int64_t bytes);
-/// Starts a collective. `operands` are the sources, in the arena, then the targets; those of an all-reduce may be equal.
-/// They belong to the transport until the wait; the array itself is read at once.
+/// Starts a collective. `operands` are the sources, in the arena, then the targets; those of an all-reduce may be
+/// equal. They belong to the transport until the wait; the array itself is read at once.
 void nd_rt_collective_start(nd_rank *rank, const nd_collective_desc *desc, void *const *operands);
 void nd_rt_collective_wait(nd_rank *rank, const nd_collective_desc *desc);
 /// Copies this rank's part; `desc` is an ND_ALL_SLICE of one operand.

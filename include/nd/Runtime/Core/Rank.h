@@ -25,9 +25,9 @@ struct nd_rank {
   int64_t totalSteps = 0;
   int cpuLevel = ND_CPU_V3;
 
-  char *arena = nullptr;        ///< planned buffers; of a program of several ranks in shared memory
-  char *threadMemory = nullptr; ///< scratch and workspace of thread 0; those of thread t follow
-  int64_t arenaBytes = 0, threadBytes = 0;         ///< of these mappings
+  char *arena = nullptr;                   ///< planned buffers; of a program of several ranks in shared memory
+  char *threadMemory = nullptr;            ///< scratch and workspace of thread 0; those of thread t follow
+  int64_t arenaBytes = 0, threadBytes = 0; ///< of these mappings
   int64_t scratchBytes = 0, workspaceBytes = 0;
   double touchMilliseconds = 0;
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the counters of
-// collectives, then the ranks' arenas: a collective reads its peers' operands where they are. It has no name in any file
-// system, so nothing survives a kill.
+// One memfd, made by the launcher and handed to each rank: a control page that the launcher watches, then the counters
+// of collectives, then the ranks' arenas: a collective reads its peers' operands where they are. It has no name in any
+// file system, so nothing survives a kill.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,6 +43,8 @@ inline constexpr llvm::StringLiteral kSequence = "nd.sequence";
 inline constexpr llvm::StringLiteral kFactorAxes = "nd.factor_axes";
 // On operations.
 inline constexpr llvm::StringLiteral kRecomputed = "nd.recomputed";
+/// Of reshards and collectives: gathers of one unit become one, where the first of them stands.
+inline constexpr llvm::StringLiteral kUnit = "nd.unit";
 
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";
