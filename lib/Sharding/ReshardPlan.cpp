@@ -42,10 +42,8 @@ std::pair<ArrayRef<unsigned>, ArrayRef<unsigned>> differing(ArrayRef<unsigned> a
   return {a, b};
 }
 
-/// The elements [first, end) of every shard of a dimension that axes cut, and a number for each shard: equal elements
-/// have equal numbers. Only where the axes do not divide can two shards, empty ones, be equal.
-std::pair<std::vector<std::pair<int64_t, int64_t>>, std::vector<int64_t>> shardNumbers(MeshSizes mesh, int64_t size,
-                                                                                       ArrayRef<unsigned> axes) {
+/// The elements [first, end) of every shard of a dimension that axes cut; all empty shards are [size, size).
+std::vector<std::pair<int64_t, int64_t>> shardsOf(MeshSizes mesh, int64_t size, ArrayRef<unsigned> axes) {
   std::vector<std::pair<int64_t, int64_t>> shards{{0, size}};
   int64_t block = size;
   for (unsigned axis : axes) {
@@ -53,20 +51,13 @@ std::pair<std::vector<std::pair<int64_t, int64_t>>, std::vector<int64_t>> shardN
     std::vector<std::pair<int64_t, int64_t>> cut;
     for (auto [first, end] : shards)
       for (int64_t i = 0; i < mesh[axis]; ++i)
-        cut.emplace_back(std::min(end, first + i * block), std::min(end, first + (i + 1) * block));
+        cut.emplace_back(first + i * block, std::min(end, first + (i + 1) * block));
     shards = std::move(cut);
   }
-  std::vector<int64_t> numbers;
-  int64_t empty = -1;
-  for (auto [index, shard] : llvm::enumerate(shards)) {
-    bool isEmpty = shard.first == shard.second;
-    if (isEmpty && empty < 0)
-      empty = static_cast<int64_t>(index);
-    numbers.push_back(isEmpty ? empty : static_cast<int64_t>(index));
-    if (isEmpty)
+  for (auto &shard : shards)
+    if (shard.first >= shard.second)
       shard = {size, size};
-  }
-  return {shards, numbers};
+  return shards;
 }
 
 /// The shards that the positions of a group hold before and after a permute.
@@ -75,7 +66,8 @@ public:
   Permutation(MeshSizes mesh, ArrayRef<int64_t> shape, ArrayRef<AxisList> before, ArrayRef<AxisList> after) {
     struct Dim {
       ArrayRef<unsigned> before, after;
-      std::vector<int64_t> numbersBefore, numbersAfter; ///< empty: the index is the number
+      int64_t numbers; ///< of its shards: their index, or where axes do not divide their first element
+      std::vector<std::pair<int64_t, int64_t>> shardsBefore, shardsAfter;
     };
     llvm::SmallBitVector used(mesh.size());
     SmallVector<Dim> dims;
@@ -84,9 +76,9 @@ public:
       if (first.empty())
         continue;
       if (size % numShards(mesh, from) == 0)
-        dims.push_back({first, second, {}, {}});
+        dims.push_back({first, second, numShards(mesh, first), {}, {}});
       else
-        dims.push_back({from, to, shardNumbers(mesh, size, from).second, shardNumbers(mesh, size, to).second});
+        dims.push_back({from, to, size + 1, shardsOf(mesh, size, from), shardsOf(mesh, size, to)});
       for (ArrayRef<unsigned> list : {dims.back().before, dims.back().after})
         for (unsigned axis : list)
           used.set(axis);
@@ -94,11 +86,11 @@ public:
     for (unsigned axis : used.set_bits())
       axes.push_back(axis);
     SmallVector<int64_t> coordinates(mesh.size());
-    auto indexOf = [&](ArrayRef<unsigned> list) {
+    auto numberOf = [&](ArrayRef<unsigned> list, ArrayRef<std::pair<int64_t, int64_t>> shards) {
       int64_t index = 0;
       for (unsigned axis : list)
         index = index * mesh[axis] + coordinates[axis];
-      return index;
+      return shards.empty() ? index : shards[index].first;
     };
     for (int64_t position : llvm::seq(numShards(mesh, axes))) {
       int64_t rest = position;
@@ -108,9 +100,8 @@ public:
       }
       int64_t from = 0, to = 0;
       for (const Dim &dim : dims) {
-        int64_t shards = numShards(mesh, dim.before), first = indexOf(dim.before), second = indexOf(dim.after);
-        from = from * shards + (dim.numbersBefore.empty() ? first : dim.numbersBefore[first]);
-        to = to * shards + (dim.numbersAfter.empty() ? second : dim.numbersAfter[second]);
+        from = from * dim.numbers + numberOf(dim.before, dim.shardsBefore);
+        to = to * dim.numbers + numberOf(dim.after, dim.shardsAfter);
       }
       held.push_back(from);
       needed.push_back(to);
@@ -315,10 +306,16 @@ private:
     }
   }
 
-  /// Whether two lists of axes, which make as many shards, cut a dimension into the same blocks.
+  /// Whether two lists of axes, which make as many shards, cut a dimension into the same shards.
   bool cutsAlike(size_t dim, ArrayRef<unsigned> a, ArrayRef<unsigned> b) const {
-    return shape[dim] % numShards(mesh, a) == 0 ||
-           shardNumbers(mesh, shape[dim], a).first == shardNumbers(mesh, shape[dim], b).first;
+    if (shape[dim] % numShards(mesh, a) == 0)
+      return true;
+    auto sorted = [&](ArrayRef<unsigned> axes) {
+      auto shards = shardsOf(mesh, shape[dim], axes);
+      llvm::sort(shards);
+      return shards;
+    };
+    return sorted(a) == sorted(b);
   }
 
   ReshardSteps pathTo(int64_t index) {

@@ -27,15 +27,18 @@ FailureOr<HostProgram> HostProgram::read(ModuleOp module) {
     host.mesh = meshes.front();
   if (host.mesh && host.mesh.getAxes().size() > ND_MAX_AXES)
     return host.mesh.emitOpError("has more than ") << ND_MAX_AXES << " axes";
-  llvm::append_range(host.collectives, host.program.getBody().getOps<rt::CollectiveStartOp>());
-  for (Operation &op : host.program.getBody().front()) {
-    auto axes = isa<rt::CollectiveStartOp, rt::AllSliceOp>(op) ? op.getAttrOfType<ArrayAttr>("axes") : ArrayAttr();
-    if (!axes)
-      continue;
-    for (auto name : axes.getAsRange<StringAttr>())
+  WalkResult walked = host.program.walk([&](Operation *op) -> WalkResult {
+    if (!isa<rt::CollectiveStartOp, rt::AllSliceOp>(op))
+      return success();
+    if (auto collective = dyn_cast<rt::CollectiveStartOp>(op))
+      host.collectives.push_back(collective);
+    for (auto name : op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
       if (!host.mesh || !host.mesh.findAxis(name))
-        return op.emitOpError("is over axis ") << name << ", which no nd.mesh of the module has";
-  }
+        return op->emitOpError("is over axis ") << name << ", which no nd.mesh of the module has";
+    return success();
+  });
+  if (walked.wasInterrupted())
+    return failure();
   if (failed(host.readTensors()) || failed(host.planKernels()))
     return failure();
   return host;

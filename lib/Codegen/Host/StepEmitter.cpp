@@ -101,9 +101,10 @@ LogicalResult StepEmitter::emitStepFunction() {
   step = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, "step", module);
   ir.SetInsertPoint(llvm::BasicBlock::Create(context, "", step));
   unsigned most = sizeof(nd_attention_args) / sizeof(void *);
-  for (Operation &op : host.program.getBody().front())
+  host.program.walk([&](Operation *op) {
     if (isa<rt::LaunchOp, rt::CollectiveStartOp>(op))
-      most = std::max(most, op.getNumOperands());
+      most = std::max(most, op->getNumOperands());
+  });
   arguments = ir.CreateAlloca(llvm::ArrayType::get(pointer, most));
   for (Operation &op : host.program.getBody().front())
     if (failed(emitOperation(&op)))
