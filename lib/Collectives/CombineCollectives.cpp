@@ -47,7 +47,7 @@ Attribute keyOf(Operation &op) {
 int64_t payloadBytes(Operation *op) {
   return llvm::TypeSwitch<Operation *, int64_t>(op)
       .Case<AllReduceOp, AllGatherOp, ReduceScatterOp>([](auto collective) { return collective.getPayloadBytes(); })
-      .Default(0);
+      .Default([](Operation *) -> int64_t { return 0; });
 }
 
 /// One collective with all operands, before `point`, in place of these.

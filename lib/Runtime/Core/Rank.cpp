@@ -79,16 +79,23 @@ nd_rank::~nd_rank() {
 namespace {
 
 constexpr int64_t page = 4096, hugePage = 2 << 20;
+constexpr int collapse = 25; ///< MADV_COLLAPSE, which the C library may not know
 
 int64_t align(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-/// Touches memory: each thread its share, so that page faults are taken once, in parallel, before the first step.
+/// Touches memory: each thread its share, so that page faults are taken once, in parallel, before the first step. In
+/// large pages where the system has them: shared memory gets those only on request, for pages that exist in part.
 /// Returns 0, or an errno.
-int touch(ThreadPool &pool, char *memory, int64_t bytes) {
+int touch(ThreadPool &pool, char *memory, int64_t bytes, bool isShared = false) {
   std::atomic<int> problem{0};
   madvise(memory, bytes, MADV_HUGEPAGE);
   pool.parallel([&](int thread, int threads) {
     Range range = splitRange(bytes, hugePage, thread, threads);
+    if (isShared) {
+      for (int64_t at = range.lo; at < range.hi; at += hugePage)
+        const_cast<volatile char *>(memory)[at] = 0;
+      madvise(memory + range.lo, range.hi - range.lo, collapse);
+    }
     if (range.lo == range.hi || madvise(memory + range.lo, range.hi - range.lo, MADV_POPULATE_WRITE) == 0)
       return;
     if (errno != EINVAL) {
@@ -131,7 +138,7 @@ bool mapMemory(nd_rank &rank, std::string &error) {
   if (!error.empty())
     return false;
   double start = nowMilliseconds();
-  int problem = touch(rank.pool, rank.arena, rank.arenaBytes);
+  int problem = touch(rank.pool, rank.arena, rank.arenaBytes, /*isShared=*/rank.sharedMemory);
   if (!problem)
     problem = touch(rank.pool, rank.threadMemory, rank.threadBytes);
   if (problem) {
@@ -152,7 +159,17 @@ bool mapSharedMemory(nd_rank &rank, int fd, std::string &error) {
     error = std::string("cannot enlarge the job's shared memory: ") + strerror(errno);
     return false;
   }
-  void *memory = mmap(nullptr, rank.sharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  // At a large page, so that arenas can be in such.
+  void *room = mmap(nullptr, rank.sharedBytes + hugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *memory = MAP_FAILED;
+  if (room != MAP_FAILED) {
+    char *begin = static_cast<char *>(room), *end = begin + rank.sharedBytes + hugePage;
+    char *at = begin + (align(reinterpret_cast<intptr_t>(begin), hugePage) - reinterpret_cast<intptr_t>(begin));
+    memory = mmap(at, rank.sharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (at > begin)
+      munmap(begin, at - begin);
+    munmap(at + rank.sharedBytes, end - at - rank.sharedBytes);
+  }
   if (memory == MAP_FAILED) {
     error = std::string("cannot map the job's shared memory: ") + strerror(errno);
     return false;

@@ -114,22 +114,25 @@ bool Session::move(MessageReader &in, int (*mover)(nd_rank *, const nd_file_slic
   return mover(rank, slices.data(), count) == 0;
 }
 
-/// Read without stdio, which would allocate.
-int64_t residentBytes() {
+/// Memory of this rank: private pages, and its arena where that is shared; not the peers' arenas that it has read. Read
+/// without stdio, which would allocate.
+int64_t residentBytes(const nd_rank &rank) {
   char text[128] = "";
-  long pages = 0, resident = 0;
+  long pages = 0, resident = 0, shared = 0;
   int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return 0;
-  if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%ld %ld", &pages, &resident) != 2)
-    resident = 0;
+  if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%ld %ld %ld", &pages, &resident, &shared) != 3)
+    resident = shared = 0;
   close(fd);
-  return resident * sysconf(_SC_PAGESIZE);
+  if (!rank.sharedMemory)
+    return resident * sysconf(_SC_PAGESIZE);
+  return (resident - shared) * sysconf(_SC_PAGESIZE) + rank.arenaBytes;
 }
 
 void Session::reportStep(const nd_step_result &result) {
   out.add(result.step).add(result.loss).add(result.grad_norm).add(result.lr).add(result.tokens).add(result.applied);
-  out.add(result.milliseconds).add(residentBytes());
+  out.add(result.milliseconds).add(residentBytes(*rank));
   for (double milliseconds : rank->phaseMilliseconds)
     out.add(milliseconds);
   nd_sent_bytes(rank, sent.data(), sent.size());
