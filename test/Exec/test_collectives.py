@@ -232,3 +232,28 @@ def test_all_slice_and_coordinates(tmp_path):
     for axis in ("dp", "tp"):
         function.add_coordinate(axis)
     check(function, tmp_path, exact=True)
+
+
+def test_names_of_groups(tmp_path):
+    """Metrics and reports name a group by whole axes, in the order of the mesh; a minor part of one by its size."""
+    axes = '#nd.axis<"dp" = 2, replicate>, #nd.axis<"cp" = 1, context>'
+    parts = ", ".join(f'#nd.axis<"tp.{i}" = 2, tensor>' for i in range(3))
+    groups = {
+        ("dp",): "dp",
+        ("dp", "cp"): "dp",
+        ("tp.0", "tp.1", "tp.2"): "tp",
+        ("tp.2", "tp.0", "tp.1", "dp"): "dp+tp",
+        ("tp.2",): "tp[2]",
+        ("tp.2", "tp.1"): "tp[4]",
+        ("tp.0",): "tp.0",
+        ("tp.0", "tp.2"): "tp.0+tp.2",
+    }
+    body = "\n".join(
+        f'  %{i} = nd.all_reduce sum %x {over(group)} instance = {i} names = ["x"] reason = "t" : tensor<4xf32>'
+        for i, group in enumerate(groups)
+    )
+    values = ", ".join(f"%{i}" for i in range(len(groups)))
+    types = ", ".join(["tensor<4xf32>"] * len(groups))
+    text = f"nd.mesh @mesh axes [{axes}, {parts}]\nfunc.func @main(%x: tensor<4xf32>) -> ({types}) {{\n{body}\n"
+    program = Program(tmp_path, f"{text}  return {values} : {types}\n}}\n", ranks=16)
+    assert [c["group"] for c in program.manifest["collectives"]] == list(groups.values())

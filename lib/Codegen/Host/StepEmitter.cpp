@@ -361,7 +361,7 @@ LogicalResult StepEmitter::emitAllSlice(rt::AllSliceOp op) {
                                                                ND_SUM,
                                                                false,
                                                                op.getAxes(),
-                                                               describeOperand(op, host.groupSize(op.getAxes())),
+                                                               {describeOperand(op, host.groupSize(op.getAxes()))},
                                                                {},
                                                                "shard",
                                                                op.getSource().getType().getElementType()});
