@@ -85,8 +85,8 @@ void merge(ArrayRef<Operation *> collectives, Operation *point) {
 /// Collects the collectives of one key in one block, in program order. Invariants between two operations of the walk:
 ///  - `pending` holds collectives that can become one, none of which depends on another;
 ///  - `waiting` holds, in order, every operation seen so far that depends on one of `pending`, and none of them is a
-///    candidate.
-/// Completing a collective puts it where the walk stands, and the waiting operations behind it.
+///    candidate; the first `ahead` of them stand before the last of `pending`.
+/// A collective stands where its last part did, and the operations ahead move behind it.
 class Combiner {
 public:
   Combiner(Block &block, ArrayRef<Operation *> candidates, int64_t bucketBytes)
@@ -97,7 +97,7 @@ public:
     for (Operation &op : llvm::make_early_inc_range(block)) {
       bool waits = dependsOnPending(op);
       if (op.hasTrait<OpTrait::IsTerminator>() || (waits && completesBefore(op))) {
-        complete(&op);
+        complete();
         waits = false;
       }
       if (candidates.contains(&op))
@@ -131,23 +131,26 @@ private:
   void add(Operation *op) {
     int64_t bytes = payloadBytes(op);
     if (!pending.empty() && pendingBytes + bytes > bucketBytes)
-      complete(op);
+      complete();
     pending.insert(op);
+    ahead = waiting.size();
     pendingBytes += bytes;
     if (pendingBytes >= bucketBytes)
-      complete(op->getNextNode());
+      complete();
   }
 
-  /// Makes one collective of what is pending, before `point`.
-  void complete(Operation *point) {
+  /// Makes one collective of what is pending.
+  void complete() {
     if (pending.size() > 1) {
+      Operation *point = pending.back()->getNextNode();
       merge(pending.getArrayRef(), point);
-      for (Operation *op : waiting)
+      for (Operation *op : waiting.getArrayRef().take_front(ahead))
         op->moveBefore(point);
     }
     pending.clear();
     waiting.clear();
     pendingBytes = 0;
+    ahead = 0;
   }
 
   Block &block;
@@ -156,6 +159,7 @@ private:
   DenseSet<Operation *> feedsCandidate;
   llvm::SetVector<Operation *> pending, waiting;
   int64_t pendingBytes = 0;
+  size_t ahead = 0;
 };
 
 /// Gathers of a unit stand where the first of them does, as far as their operands are there.
@@ -174,7 +178,7 @@ void combineUnit(ArrayRef<Operation *> gathers, int64_t bucketBytes) {
       Operation *source = operand.getDefiningOp();
       return !source || pending.empty() || source->isBeforeInBlock(pending.front());
     });
-    if (!ready || pendingBytes + bytes > bucketBytes)
+    if (!pending.empty() && (!ready || pendingBytes + bytes > bucketBytes))
       complete();
     pending.push_back(op);
     pendingBytes += bytes;

@@ -176,14 +176,12 @@ func.func @gather_twice(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [
 // -----
 
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
-func.func @scattered_in_the_wrong_dimension(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 4>})
-    -> (tensor<4x2xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 2>}) {
-  %0 = nd.reduce sum %x dims = [0] : tensor<4x4xf32> -> tensor<4xf32>
-  %1 = nd.reshape %0 : tensor<4xf32> -> tensor<4x1xf32>
-  %2 = nd.broadcast %1 dims = [0, 1] : tensor<4x1xf32> -> tensor<4x4xf32>
-  %3 = nd.reduce_scatter sum %2 over @mesh ["dp"] dims = [1] instance = 1 names = ["x"] reason = "" : tensor<4x4xf32> -> tensor<4x2xf32>
+func.func @scattered_in_the_wrong_dimension(%x: tensor<4x4x2xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}, {}]>, nd.global_shape = array<i64: 8, 4, 2>})
+    -> (tensor<4x1xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 1>}) {
+  %0 = nd.reduce sum %x dims = [0] : tensor<4x4x2xf32> -> tensor<4x2xf32>
+  %1 = nd.reduce_scatter sum %0 over @mesh ["dp"] dims = [1] instance = 1 names = ["x"] reason = "" : tensor<4x2xf32> -> tensor<4x1xf32>
   // expected-error @+1 {{along dp: result 0 is sharded in dimension 1, but has to be sharded in dimension 0}}
-  return %3 : tensor<4x2xf32>
+  return %1 : tensor<4x1xf32>
 }
 
 // -----

@@ -68,7 +68,7 @@ int64_t nd_rank::positionIn(const nd_collective_desc &desc) const {
 }
 
 nd_rank::~nd_rank() {
-  if (arena && !sharedMemory)
+  if (arena && !hasPeers())
     munmap(arena, arenaBytes);
   if (threadMemory)
     munmap(threadMemory, threadBytes);
@@ -129,7 +129,7 @@ bool mapMemory(nd_rank &rank, std::string &error) {
   rank.workspaceBytes = align(rank.library->workspaceBytes(), page);
   rank.arenaBytes = align(program.arena_bytes, hugePage);
   rank.threadBytes = align(rank.pool.size() * (rank.scratchBytes + rank.workspaceBytes), page);
-  if (rank.sharedMemory)
+  if (rank.hasPeers())
     rank.arena = rank.sharedMemory + SharedMemoryLayout(rank.ranks, program).arenaOffset(rank.rank);
   else if (rank.arenaBytes)
     rank.arena = mapPrivate(rank.arenaBytes, error);
@@ -138,7 +138,7 @@ bool mapMemory(nd_rank &rank, std::string &error) {
   if (!error.empty())
     return false;
   double start = nowMilliseconds();
-  int problem = touch(rank.pool, rank.arena, rank.arenaBytes, /*isShared=*/rank.sharedMemory);
+  int problem = touch(rank.pool, rank.arena, rank.arenaBytes, rank.hasPeers());
   if (!problem)
     problem = touch(rank.pool, rank.threadMemory, rank.threadBytes);
   if (problem) {
@@ -153,7 +153,7 @@ bool mapMemory(nd_rank &rank, std::string &error) {
 bool mapSharedMemory(nd_rank &rank, int fd, std::string &error) {
   SharedMemoryLayout layout(rank.ranks, *rank.program);
   struct stat info;
-  rank.sharedBytes = layout.totalBytes();
+  rank.sharedBytes = rank.hasPeers() ? layout.totalBytes() : layout.controlBytes();
   // All ranks make it as large, so that it does not matter who is first.
   if (fstat(fd, &info) != 0 || (info.st_size < rank.sharedBytes && ftruncate(fd, rank.sharedBytes) != 0)) {
     error = std::string("cannot enlarge the job's shared memory: ") + strerror(errno);

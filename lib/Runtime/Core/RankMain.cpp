@@ -125,7 +125,7 @@ int64_t residentBytes(const nd_rank &rank) {
   if (read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%ld %ld %ld", &pages, &resident, &shared) != 3)
     resident = shared = 0;
   close(fd);
-  if (!rank.sharedMemory)
+  if (!rank.hasPeers())
     return resident * sysconf(_SC_PAGESIZE);
   return (resident - shared) * sysconf(_SC_PAGESIZE) + rank.arenaBytes;
 }

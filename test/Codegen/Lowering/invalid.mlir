@@ -13,12 +13,3 @@ module {
   func.func @a() { return }
   func.func @b() { return }
 }
-
-// -----
-
-nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
-func.func @order(%x: tensor<4x3xf32>) -> tensor<16x3xf32> {
-  // expected-error@+1 {{are not in the order of the mesh}}
-  %0 = nd.all_gather %x over @mesh ["tp", "dp"] dims = [0] instance = 0 names = ["x"] reason = "test" : tensor<4x3xf32> -> tensor<16x3xf32>
-  return %0 : tensor<16x3xf32>
-}

@@ -56,6 +56,9 @@ struct nd_rank {
   void *scratch(int thread) const { return threadMemory + thread * (scratchBytes + workspaceBytes); }
   void *workspace(int thread) const { return static_cast<char *>(scratch(thread)) + scratchBytes; }
 
+  /// Whether the arena is in shared memory, where peers read it.
+  bool hasPeers() const { return ranks > 1; }
+
   /// Called by every operation: false when the step has failed already.
   bool proceed() {
     status->progress.fetch_add(1, std::memory_order_relaxed);
