@@ -295,6 +295,13 @@ LogicalResult verifyAttention(OpTy op, ArrayRef<std::pair<StringRef, TypedValue<
       return op.emitOpError() << name << " must be [B, H, S, D], but is " << type;
     if (type.getDimSize(3) != 1 && getLayout(type).strides[3] != 1)
       return op.emitOpError() << name << " needs an innermost stride of 1: " << type;
+    if (!type.getElementType().isF32() && !type.getElementType().isBF16())
+      return op.emitOpError() << name << " must be of f32 or bf16, but is " << type;
+  }
+  if (Value mask = op.getMask()) {
+    Type element = cast<MemRefType>(mask.getType()).getElementType();
+    if (!element.isF32() && !element.isInteger(1))
+      return op.emitOpError() << "mask must be of f32 (added) or i1 (true = visible), but is " << mask.getType();
   }
   for (auto [name, value] : {std::pair<StringRef, Value>("lse", lse),
                              {"positions", op.getPositions()},
