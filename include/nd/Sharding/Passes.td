@@ -114,4 +114,23 @@ def PrintShardingRules : Pass<"nd-print-sharding-rules", "::mlir::ModuleOp"> {
   }];
 }
 
+def ExpandRingAttention : Pass<"nd-expand-ring-attention", "::mlir::ModuleOp"> {
+  let summary = "attention whose keys go around the ranks becomes one attention for each step, and hops between them";
+  let description = [{
+    Works on a rank's program: `nd.attention` and `nd.attention_grad` with `cp_mode = "ring"`, whose keys and values are shards along `seq_axes`. With c
+    ranks, keys and values make c - 1 hops forward and c - 1 backward, and so do their gradients, in f32. A step at which no rank has a query that sees a
+    key by position (causal, window, padding) is left out.
+
+    ```mlir
+    %o, %lse = nd.attention %q, %k, %v scale = 0.125 causal {cp_mode = "ring", key_shards = 2 : i64, seq_axes = ["cp"]} : ...
+    // becomes
+    %k1 = nd.permute %k over @mesh ["cp"] sources = array<i64: 1, 0> ...
+    %v1 = nd.permute %v over @mesh ["cp"] sources = array<i64: 1, 0> ...
+    %o0, %lse0 = nd.attention %q, %k, %v scale = 0.125 causal {key_shards = 2 : i64, seq_axes = ["cp"]} : ...
+    %o, %lse = nd.attention %q, %k1, %v1 carry(%o0, %lse0 : ...) scale = 0.125 causal {key_shards = 2 : i64, ring_step = 1 : i64, seq_axes = ["cp"]} : ...
+    ```
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 #endif // ND_SHARDING_PASSES_TD
