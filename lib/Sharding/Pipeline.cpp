@@ -20,6 +20,7 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   pm.addPass(createVerifySharding());
   pm.addPass(createPartition());
   pm.addPass(createVerifySharding());
+  pm.addPass(createExpandRingAttention());
   pm.addPass(createCombineCollectives());
   // Constants were copied per use, and products by numbers left broadcasts that nobody reads.
   pm.addPass(createCSEPass());
