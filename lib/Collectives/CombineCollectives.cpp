@@ -141,6 +141,11 @@ private:
 
   /// Makes one collective of what is pending.
   void complete() {
+    // What is merged away must leave the sets: an operation that is made later may have its address.
+    for (Operation *op : pending) {
+      candidates.erase(op);
+      feedsCandidate.erase(op);
+    }
     if (pending.size() > 1) {
       Operation *point = pending.back()->getNextNode();
       merge(pending.getArrayRef(), point);

@@ -80,17 +80,8 @@ private:
                             << static_cast<int64_t>(op.getKeyShards());
   }
 
-  template <typename AttentionLike> static SmallVector<int64_t> stepsOf(AttentionLike op) {
-    // Positions are data: with them any query may see any key.
-    bool byIndex = !op.getPositions();
-    std::optional<ArrayRef<int64_t>> order = op.getOrder();
-    return neededRingSteps({static_cast<int64_t>(op.getKeyShards()), op.getKey().getType().getDimSize(2),
-                            order ? *order : ArrayRef<int64_t>(), byIndex && op.getCausal(),
-                            byIndex ? static_cast<int64_t>(op.getWindow()) : 0, static_cast<int64_t>(op.getValid())});
-  }
-
   void expand(AttentionOp op) {
-    SmallVector<int64_t> steps = stepsOf(op);
+    SmallVector<int64_t> steps = neededRingSteps(op);
     KeysAndValues current{op.getKey(), op.getValue()}, next;
     AttentionOp last;
     for (auto [index, step] : llvm::enumerate(steps)) {
@@ -117,7 +108,7 @@ private:
   }
 
   void expand(AttentionGradOp op) {
-    SmallVector<int64_t> steps = stepsOf(op);
+    SmallVector<int64_t> steps = neededRingSteps(op);
     int64_t shards = op.getKeyShards();
     // A rank's own keys come last, as step c.
     std::rotate(steps.begin(), steps.begin() + 1, steps.end());

@@ -430,6 +430,8 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
     if (failed(done) || *done)
       return failed(done) ? failure() : success();
   }
+  if (FailureOr<bool> done = visitAttention(op, axis); failed(done) || *done)
+    return success(succeeded(done));
   FailureOr<ShardingRule> rule = getShardingRule(op);
   if (failed(rule))
     return failure();
@@ -483,6 +485,8 @@ LogicalResult LocalVerifier::run() {
     if (auto permute = dyn_cast<PermuteOp>(op); permute && failed(verifyPermutation(permute)))
       return failure();
   }
+  if (failed(verifyRings()))
+    return failure();
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
     if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))
       return failure();

@@ -60,6 +60,9 @@ private:
   llvm::LogicalResult readArguments(unsigned axis);
   llvm::LogicalResult verifyResults(unsigned axis);
   mlir::FailureOr<bool> visitShardMaker(mlir::Operation *op, unsigned axis);
+  mlir::FailureOr<bool> visitAttention(mlir::Operation *op, unsigned axis);
+  template <typename AttentionLike> mlir::FailureOr<bool> visitAttention(AttentionLike op, unsigned axis);
+  llvm::LogicalResult verifyRings();
   llvm::LogicalResult visit(mlir::Operation *op, unsigned axis);
   llvm::LogicalResult visitCollective(mlir::Operation *op, unsigned axis);
   mlir::FailureOr<State> throughPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,

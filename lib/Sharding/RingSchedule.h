@@ -18,6 +18,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
+#include <optional>
 
 namespace nd {
 
@@ -32,6 +33,16 @@ struct RingSequence {
 
 /// The steps that are needed, ascending. Step 0, a rank's own keys, always is.
 llvm::SmallVector<int64_t> neededRingSteps(const RingSequence &sequence);
+
+/// Those of nd.attention or nd.attention_grad on a shard of the keys.
+template <typename AttentionLike> llvm::SmallVector<int64_t> neededRingSteps(AttentionLike op) {
+  bool byIndex = !op.getPositions(); // which are data: with them any query may see any key
+  std::optional<llvm::ArrayRef<int64_t>> order = op.getOrder();
+  return neededRingSteps(RingSequence{static_cast<int64_t>(op.getKeyShards()), op.getKey().getType().getDimSize(2),
+                                      order ? *order : llvm::ArrayRef<int64_t>(), byIndex && op.getCausal(),
+                                      byIndex ? static_cast<int64_t>(op.getWindow()) : 0,
+                                      static_cast<int64_t>(op.getValid())});
+}
 
 } // namespace nd
 
