@@ -103,6 +103,26 @@ def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp
         tensors_close(f"weight {parameter}", ours.weights[parameter], expected, double.weights[parameter], bound)
 
 
+def test_parts_of_fused_parameters_train_alike(imported, tokens, tmp_path):
+    """GPT-2's c_attn as three parameters each, on two ranks: files, gradients and saved weights are those of the whole."""
+    split = tmp_path / "split.mlir"
+    run(
+        *("nd-opt", "--canonicalize", "--nd-unmerge-dimensions", "--canonicalize", "--nd-split-parameters"),
+        *(imported("gpt2-odd")[1], "-o", split),
+    )
+    assert "c_attn.weight#2" in split.read_text()
+    settings = Settings(optimizer="sgd", lr=0.5, momentum=0.9, steps=5)
+    ours = nd_run(split, tokens[0], settings, tmp_path / "ours", "dp2")
+    whole = nd_run(imported("gpt2-odd")[1], tokens[0], settings, tmp_path / "whole", "dp1")
+    assert ours.gradients.keys() == whole.gradients.keys() and ours.weights.keys() == whole.weights.keys()
+    for got, expected in zip(ours.losses + ours.norms, whole.losses + whole.norms, strict=True):
+        assert abs(got - expected) <= 1e-5 * expected
+    for parameter, expected in whole.gradients.items():
+        assert relative(ours.gradients[parameter], expected) <= 1e-5, parameter
+    for parameter, expected in whole.weights.items():
+        assert relative(ours.weights[parameter], expected) <= 1e-5, parameter
+
+
 @pytest.mark.parametrize("ranks", [1, 3, 8])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(name, ranks, imported, tokens, tmp_path):

@@ -134,3 +134,16 @@ func.func @weights(%x: tensor<2x3x4xf32> {nd.kind = "weight"}, %w: tensor<4x5xf3
   %1 = nd.dot_general %0, %w contract = [1] x [0] : tensor<6x4xf32>, tensor<4x5xf32> -> tensor<6x5xf32>
   return %1 : tensor<6x5xf32>
 }
+
+// -----
+
+// Positions that the exporter computed, as one list: the list is split, not the rows.
+// CHECK-LABEL: func @listed_positions
+// CHECK: %[[I:.*]] = nd.reshape %{{.*}} : tensor<4xi64> -> tensor<2x2xi64>
+// CHECK: nd.take %arg0[%[[I]]] {padding_idx = 1 : i64} : tensor<9x3xf32>, tensor<2x2xi64> -> tensor<2x2x3xf32>
+func.func @listed_positions(%table: tensor<9x3xf32> {nd.kind = "weight"}) -> tensor<2x2x3xf32> {
+  %c = arith.constant dense<[0, 1, 0, 1]> : tensor<4xi64>
+  %0 = nd.take %table[%c] {padding_idx = 1 : i64} : tensor<9x3xf32>, tensor<4xi64> -> tensor<4x3xf32>
+  %1 = nd.reshape %0 : tensor<4x3xf32> -> tensor<2x2x3xf32>
+  return %1 : tensor<2x2x3xf32>
+}

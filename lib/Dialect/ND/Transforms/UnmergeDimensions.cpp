@@ -177,6 +177,7 @@ private:
   }
 
   void visitReshape(ReshapeOp reshape);
+  bool splitIndices(ReshapeOp reshape);
   void visit(ShardingRuleOpInterface op);
   SmallVector<Sizes> fit(Operation *op, const ShardingRule &rule, MutableArrayRef<Merge> operands);
   /// The operand with its dimensions in parts.
@@ -187,8 +188,29 @@ private:
   llvm::DenseMap<Value, llvm::SmallBitVector> tokens;
 };
 
+/// Rows that are taken in one order and then split (positions that an exporter computed): the indices are split
+/// instead.
+bool Unmerger::splitIndices(ReshapeOp reshape) {
+  auto take = reshape.getInput().getDefiningOp<TakeOp>();
+  if (!take || !take->hasOneUse())
+    return false;
+  ArrayRef<int64_t> row = tensorTypeOf(take.getTable()).getShape().drop_front(), shape = reshape.getType().getShape();
+  if (shape.size() < row.size() || shape.take_back(row.size()) != row)
+    return false;
+  OpBuilder builder(reshape);
+  Operation *moved = take->clone();
+  moved->setOperand(1, emitReshape(builder, take.getLoc(), take.getIndices(), shape.drop_back(row.size())));
+  moved->getResult(0).setType(reshape.getType());
+  builder.insert(moved);
+  markResults(moved, cast<ShardingRuleOpInterface>(moved).getShardingRule());
+  reshape.getResult().replaceAllUsesWith(moved->getResult(0));
+  return true;
+}
+
 /// Becomes one reshape of what the operand merges, without merging tokens, and a merge of tokens behind it.
 void Unmerger::visitReshape(ReshapeOp reshape) {
+  if (splitIndices(reshape))
+    return;
   OpBuilder builder(reshape);
   Value source = reshape.getInput();
   if (auto it = merges.find(source); it != merges.end())
