@@ -54,15 +54,18 @@ void copyConstantsPerUse(Block &body) {
 
 /// A parameter's transpose or expansion that forward and backward both read is computed in each: otherwise backward
 /// would hold on to what forward gathered.
-void copyParameterFormsPerPhase(Program &program, const Analysis &analysis) {
-  for (const Analysis::Step &step : llvm::reverse(analysis.getSteps())) {
+LogicalResult copyParameterFormsPerPhase(Program &program) {
+  FailureOr<Analysis> analysis = Analysis::get(program);
+  if (failed(analysis))
+    return failure();
+  for (const Analysis::Step &step : llvm::reverse(analysis->getSteps())) {
     Operation *op = step.op;
-    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp>(op) || !analysis.isForward(op) ||
+    if (!isa<TransposeOp, ReshapeOp, BroadcastOp, SliceOp>(op) || !analysis->isForward(op) ||
         !getWeightBehind(op->getResult(0), program.function))
       continue;
     SmallVector<OpOperand *> backward;
     for (OpOperand &use : op->getUses())
-      if (!analysis.isForward(use.getOwner()))
+      if (!analysis->isForward(use.getOwner()))
         backward.push_back(&use);
     if (backward.empty() || backward.size() == llvm::range_size(op->getUses()))
       continue;
@@ -74,6 +77,7 @@ void copyParameterFormsPerPhase(Program &program, const Analysis &analysis) {
     for (OpOperand *use : backward)
       use->set(copy->getResult(0));
   }
+  return success();
 }
 
 /// Sizes that the mesh divides: classes that the tensor axes shard, and the sequence, which cp stores in chunks and the
@@ -156,12 +160,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
         return failure();
       logits = *found;
     }
-    {
-      FailureOr<Analysis> phases = Analysis::get(program);
-      if (failed(phases))
-        return failure();
-      copyParameterFormsPerPhase(program, *phases);
-    }
+    if (failed(copyParameterFormsPerPhase(program)))
+      return failure();
     FailureOr<Analysis> analysis = Analysis::get(program);
     if (failed(analysis))
       return failure();
@@ -194,6 +194,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
       return parts;
     };
     if (padStorage(program, storageSizes(options), options.zero == 3, cuts)) {
+      if (failed(copyParameterFormsPerPhase(program)))
+        return failure();
       analysis = Analysis::get(program);
       if (failed(analysis))
         return failure();

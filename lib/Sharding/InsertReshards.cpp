@@ -114,7 +114,7 @@ private:
     if (ArrayRef<AxisList>(wanted.dims) != dims) {
       wanted.dims.assign(dims.begin(), dims.end());
       // A parameter that forward gave back is gathered again for backward: another instance.
-      bool isAgain = units.isGatheredAgain(value, operand.getOwner());
+      bool isAgain = units.isGatheredAgain(value, operand.getOwner()) || isGatheredForGradient(operand);
       Value &resharded = resharding[{found, {mesh.toAttr(wanted), isAgain}}];
       if (!resharded) {
         OpBuilder builder(operand.getOwner());
@@ -124,6 +124,13 @@ private:
       found = resharded;
     }
     operand.set(found);
+  }
+
+  /// Keys and values of all ranks that forward gathered are given back, and gathered again for the gradient.
+  static bool isGatheredForGradient(OpOperand &operand) {
+    auto gradient = dyn_cast<AttentionGradOp>(operand.getOwner());
+    return gradient && gradient.getCpMode() == "gather" &&
+           (operand.get() == gradient.getKey() || operand.get() == gradient.getValue());
   }
 
   void makePartial(OpOperand &operand, const AxisList &axes) {

@@ -27,6 +27,10 @@ class Parameter:
     parallel: int | None = None
     role: str = ""  # vocabulary, query, key (and value), ffn; used on sequence shards: shards
 
+    @property
+    def read_by_backward(self):
+        return not self.name.endswith((".bias", ".b"))
+
     def elements(self):
         return math.prod(self.shape)
 
@@ -224,9 +228,9 @@ class Step:
         return math.prod(shape)
 
     def gathers_per_microbatch(self, p: Parameter):
-        """Forward and backward. The last unit stays, a table that backward does not read is not gathered for it, and one
-        that the head reads is kept until then."""
-        return 2 if p.unit == "block" and not self.plan.keep_gathered else 1
+        """Forward and backward. The last unit stays, what backward does not read (a table, a bias) is not gathered for it, and
+        a table that the head reads is kept until then."""
+        return 2 if p.unit == "block" and p.read_by_backward and not self.plan.keep_gathered else 1
 
     def add_parameters(self):
         plan, m = self.plan, self.plan.microbatches

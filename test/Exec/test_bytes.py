@@ -13,17 +13,27 @@ MODELS = {
     "llama-tied": (lambda: testing.tiny_llama(tie_word_embeddings=True), llama(2, 64, 4, 2, 16, 160, 256, tied=True)),
 }
 BATCH, SEQ, STEPS = 24, 16, 2
-# A mesh a line; with it the options of nd-opt, and what they are called in the closed forms.
-MESHES = {
-    "dp1": ([], {}),
-    "dp2": ([], {}),
-    "dp3": ([], {}),
-    "dp8": ([], {}),
-    "dp4": (["--clip=0", "--optimizer=sgd"], {}),
-    "fsdp2": ([], {}),
-    "dp2,fsdp2": ([], {}),
-    "dp2,fsdp4": (["--keep-gathered"], {"keep_gathered": True}),
-}
+# A line: the mesh, the options of nd-opt, and what they are called in the closed forms.
+OFF = ["--sequence-parallel=off"], {"sequence_parallel": False}
+CASES = [
+    *((mesh, [], {}) for mesh in ("dp1", "dp2", "dp3", "dp8", "fsdp2", "dp2,fsdp2", "tp2", "tp4", "dp2,tp4", "fsdp2,tp2")),
+    ("dp4", ["--clip=0", "--optimizer=sgd"], {}),
+    ("dp2,fsdp4", ["--keep-gathered"], {"keep_gathered": True}),
+    ("dp3,fsdp2", ["--zero=2"], {"zero": 2}),
+    ("fsdp4", ["--zero=1"], {"zero": 1}),
+    ("tp2", *OFF),
+    ("tp4", *OFF),
+    ("cp2", ["--cp=ring"], {}),
+    ("cp4", ["--cp=ring"], {}),
+    ("cp3", ["--cp=ring"], {}),
+    ("cp2", ["--cp=gather"], {"cp_mode": "gather"}),
+    ("cp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+    ("dp2,cp2", ["--cp=ring"], {}),
+    ("fsdp1,cp2", ["--cp=ring"], {}),
+    ("fsdp2,cp2", ["--cp=gather", "--zero=1"], {"cp_mode": "gather", "zero": 1}),
+    ("fsdp2,cp2,tp4", ["--cp=ring"], {}),
+    ("dp2,fsdp2,cp2,tp2", ["--cp=ring"], {}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +54,9 @@ def imported(tmp_path_factory):
     return get
 
 
-@pytest.mark.parametrize("mesh", MESHES)
+@pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 @pytest.mark.parametrize("name", MODELS)
-def test_formula_report_and_counters_agree(name, mesh, imported, tokens, tmp_path):
-    options, choices = MESHES[mesh]
+def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
     expected = sent(MODELS[name][1], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
     step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
     run("nd-opt", f"--shard={mesh}", *options, imported(name), "-o", step)
