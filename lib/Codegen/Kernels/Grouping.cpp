@@ -332,17 +332,26 @@ void Grouping::recompute(unsigned group) {
     recomputed.insert(chain.begin(), chain.end());
     KernelBody larger = bodyOf(groups[group].members, recomputed);
     std::string error;
-    if (larger.inputs.size() + larger.results.size() <= maxOperands && KernelProgram::build(larger, error)) {
-      for (Operation *op : chain)
-        for (Value operand : op->getOperands()) {
-          llvm::SetVector<unsigned> found;
-          sourcesOf(operand, found);
-          for (unsigned node : found)
-            if (!recomputed.contains(nodes[node]) && groupOf[node] != group)
-              readToRecompute.insert(node);
-        }
+    if (larger.inputs.size() + larger.results.size() > maxOperands || !KernelProgram::build(larger, error))
+      continue;
+    // What the chain reads of other groups becomes a result there, if that can be one.
+    Nodes added;
+    for (Operation *op : chain)
+      for (Value operand : op->getOperands()) {
+        llvm::SetVector<unsigned> found;
+        sourcesOf(operand, found);
+        for (unsigned node : found)
+          if (!recomputed.contains(nodes[node]) && groupOf[node] != group && readToRecompute.insert(node).second)
+            added.push_back(node);
+      }
+    bool isHeld = llvm::all_of(added, [&](unsigned node) {
+      return groups[groupOf[node]].opaque || KernelProgram::build(bodyOf(groupOf[node]), error);
+    });
+    if (isHeld)
       groups[group].recomputed = std::move(recomputed);
-    }
+    else
+      for (unsigned node : added)
+        readToRecompute.erase(node);
   }
 }
 

@@ -124,3 +124,38 @@ func.func @column_sums(%x: tensor<16x64xf32>, %y: tensor<16x1024xf32>) -> (tenso
   %t = nd.reduce sum %q dims = [0, 1] : tensor<16x1024xf32> -> tensor<f32>
   return %e, %c, %t : tensor<16x64xf32>, tensor<64xf32>, tensor<f32>
 }
+
+// -----
+
+// What is stored is the narrow value: readers widen it themselves.
+// CHECK-LABEL: func.func @narrow(
+func.func @narrow(%x: tensor<8x64xf32>, %w: tensor<64x64xbf16>) -> (tensor<8x64xbf16>, tensor<8x64xbf16>) {
+  // CHECK: %[[N:.*]] = nd.kernel(%{{.*}}) : (tensor<8x64xf32>) -> tensor<8x64xbf16>
+  %0 = math.exp %x : tensor<8x64xf32>
+  %1 = arith.truncf %0 : tensor<8x64xf32> to tensor<8x64xbf16>
+  // CHECK: %[[P:.*]] = nd.gemm %[[N]]
+  %2 = nd.gemm %1, %w : tensor<8x64xbf16>, tensor<64x64xbf16> -> tensor<8x64xbf16>
+  // CHECK: nd.kernel(%{{.*}}, %[[P]]) : (tensor<8x64xf32>, tensor<8x64xbf16>) -> tensor<8x64xbf16>
+  %3 = arith.extf %2 : tensor<8x64xbf16> to tensor<8x64xf32>
+  %4 = arith.extf %1 : tensor<8x64xbf16> to tensor<8x64xf32>
+  %5 = arith.addf %3, %4 : tensor<8x64xf32>
+  %6 = arith.truncf %5 : tensor<8x64xf32> to tensor<8x64xbf16>
+  return %1, %6 : tensor<8x64xbf16>, tensor<8x64xbf16>
+}
+
+// -----
+
+// What is computed again stays with its reader, although all of its operands are at hand before.
+// CHECK-LABEL: func.func @recomputed(
+func.func @recomputed(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>) -> tensor<8x64xf32> {
+  // CHECK: %[[A:.*]] = nd.kernel(%{{.*}}) : (tensor<8x64xf32>) -> tensor<8x64xf32>
+  %0 = math.exp %x : tensor<8x64xf32>
+  %1 = nd.gemm %0, %w : tensor<8x64xf32>, tensor<64x64xf32> -> tensor<8x64xf32>
+  %2 = arith.mulf %0, %x {nd.recomputed} : tensor<8x64xf32>
+  // CHECK: %[[P:.*]] = nd.gemm %[[A]]
+  // CHECK: nd.kernel(%{{.*}}, %[[P]])
+  // CHECK: arith.mulf
+  // CHECK: arith.addf
+  %3 = arith.addf %1, %2 : tensor<8x64xf32>
+  return %3 : tensor<8x64xf32>
+}
