@@ -33,6 +33,12 @@ bool isOfNumbers(Operation *op) {
          });
 }
 
+/// Gradients are reduced together, and never with what the loss depends on: it would wait for all of backward.
+bool isOfGradients(Operation &op) {
+  return llvm::all_of(op.getAttrOfType<ArrayAttr>("names").getAsRange<StringAttr>(),
+                      [](StringAttr name) { return name.getValue().starts_with("gradient of "); });
+}
+
 /// What collectives that become one have in common; null for what stays alone.
 Attribute keyOf(Operation &op) {
   if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) || isOfNumbers(&op))
@@ -41,7 +47,8 @@ Attribute keyOf(Operation &op) {
   auto kind = op.getAttrOfType<ReductionKindAttr>("kind");
   return builder.getArrayAttr({builder.getStringAttr(op.getName().getStringRef()), op.getAttr("mesh"),
                                op.getAttr("axes"), TypeAttr::get(elementTypeOf(&op)),
-                               kind ? Attribute(kind) : builder.getUnitAttr(), op.getDiscardableAttrDictionary()});
+                               kind ? Attribute(kind) : builder.getUnitAttr(), builder.getBoolAttr(isOfGradients(op)),
+                               op.getDiscardableAttrDictionary()});
 }
 
 int64_t payloadBytes(Operation *op) {

@@ -52,6 +52,20 @@ void copyConstantsPerUse(Block &body) {
   }
 }
 
+/// A parameter is rounded once, on its stored shards: recomputing that would gather it once more.
+void roundParametersOnce(Block &body) {
+  DenseMap<std::pair<Value, Type>, Value> rounded;
+  for (auto round : llvm::make_early_inc_range(body.getOps<arith::TruncFOp>())) {
+    if (!isa<BlockArgument>(round.getIn()))
+      continue;
+    auto [it, inserted] = rounded.try_emplace({round.getIn(), round.getType()}, round.getResult());
+    if (inserted)
+      continue;
+    round.getResult().replaceAllUsesWith(it->second);
+    round.erase();
+  }
+}
+
 /// A parameter's transpose or expansion that forward and backward both read is computed in each: otherwise backward
 /// would hold on to what forward gathered.
 LogicalResult copyParameterFormsPerPhase(Program &program) {
@@ -150,6 +164,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
   LogicalResult plan(Program &program, ShardingOptions &options) {
     ModuleOp module = getOperation();
     copyConstantsPerUse(program.getBody());
+    roundParametersOnce(program.getBody());
     if (failed(planContext(program, options)))
       return failure();
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);

@@ -176,7 +176,11 @@ private:
   Value createReshard(OpBuilder &builder, Value value, const TensorSharding &to, Location loc,
                       const std::string &reason) {
     auto type = typeOf(value).cloneWithEncoding(mesh.toAttr(to));
-    std::string name = purposeOf(value, program.function);
+    std::string name;
+    if (BlockArgument parameter = getWeightBehind(value, program.function))
+      name = describe(parameter);
+    else
+      name = purposeOf(value, program.function);
     if (name.empty())
       name = describe(value);
     return ReshardOp::create(builder, loc, type, value, nextInstance++, reason, name);

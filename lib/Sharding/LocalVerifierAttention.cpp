@@ -85,11 +85,13 @@ template <typename AttentionLike> FailureOr<bool> LocalVerifier::visitAttention(
   auto isShardOf = [](const State &state, int64_t dim) {
     return state.kind == State::Kind::Shard && state.dims.test(dim);
   };
-  if (isShardOf(query, 2) != inSequence)
+  // Where a local dimension is 1 a reshape leaves open which of two is sharded.
+  auto mustBeShardOf = [&](const State &state, int64_t dim) { return isShardOf(state, dim) && state.dims.count() == 1; };
+  if (inSequence ? !isShardOf(query, 2) : mustBeShardOf(query, 2))
     return error(op, axis) << "the query is " << query.str() << ", but seq_axes "
                            << (inSequence ? "names" : "does not name")
                            << " the axis: queries would take places that are not theirs";
-  if (op.getKvMap() && isShardOf(query, 1) != inHeads)
+  if (op.getKvMap() && (inHeads ? !isShardOf(query, 1) : mustBeShardOf(query, 1)))
     return error(op, axis) << "the query is " << query.str() << ", but head_axes "
                            << (inHeads ? "names" : "does not name")
                            << " the axis: queries would read the heads of others";

@@ -33,7 +33,7 @@ std::string divisorsOf(int64_t size) {
 
 Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorPlan, const ShardingOptions &options)
     : program(program), function(program.function), analysis(analysis), tensorPlan(tensorPlan), options(options),
-      mesh(program.mesh) {
+      mesh(program.mesh), attributes(program.function), signature(program.function) {
   bool storesShards = options.findAxis(AxisRole::shard) != nullptr;
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size())) {
     if (mesh.getSizes()[axis] == 1)
@@ -56,7 +56,7 @@ LogicalResult Plan::annotate() {
   for (unsigned index : llvm::seq(function.getNumArguments())) {
     auto type = typeOf(function.getArgument(index));
     StringRef kind = names::argKind(function, index);
-    if (kind.empty() && !function.getArgAttr(index, names::kSharding))
+    if (kind.empty() && !attributes.getArg(index, names::kSharding))
       return function.emitError() << "argument " << index << " of @" << function.getName()
                                   << " has no nd.kind, so there is no plan for it; give it one, or an nd.sharding";
     LogicalResult done = success();
@@ -66,10 +66,10 @@ LogicalResult Plan::annotate() {
       done = annotateWeight(index);
     else if (isState(kind))
       done = annotateState(index);
-    else if (Attribute given = function.getArgAttr(index, names::kSharding))
+    else if (Attribute given = attributes.getArg(index, names::kSharding))
       done = checkGiven(given, type, describeArgument(function, index));
     else
-      function.setArgAttr(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
+      attributes.setArg(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
     if (failed(done))
       return failure();
   }
@@ -94,7 +94,7 @@ LogicalResult Plan::checkDivides(const AxisList &axes, int64_t size, int64_t dim
 LogicalResult Plan::annotateInput(unsigned index) {
   auto type = typeOf(function.getArgument(index));
   std::string tensor = describeArgument(function, index);
-  if (Attribute given = function.getArgAttr(index, names::kSharding))
+  if (Attribute given = attributes.getArg(index, names::kSharding))
     return checkGiven(given, type, tensor);
   TensorSharding sharding = TensorSharding::replicated(type.getRank());
   if (type.getRank() >= 1 && !batch) // without nd.model the first input says what the batch is
@@ -107,20 +107,20 @@ LogicalResult Plan::annotateInput(unsigned index) {
       sharding.dims[1] = contextAxes;
       Builder builder(function.getContext());
       if (names::argName(function, index) == names::name::kLabels)
-        function.setArgAttr(
+        attributes.setArg(
             index, names::kPadValue,
             builder.getI64IntegerAttr(
                 names::moduleInt(function->getParentOfType<ModuleOp>(), names::kModel, "ignore_index").value_or(-100)));
-      function.setArgAttr(index, names::kSequence, builder.getI64IntegerAttr(1));
+      attributes.setArg(index, names::kSequence, builder.getI64IntegerAttr(1));
       if (DenseI64ArrayAttr order = storedOrder(program))
-        function.setArgAttr(
+        attributes.setArg(
             index, names::kChunks,
             builder.getDictionaryAttr(
                 {builder.getNamedAttr("dim", builder.getI64IntegerAttr(1)), builder.getNamedAttr("order", order),
                  builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(1) / order.size()))}));
     }
   }
-  function.setArgAttr(index, names::kSharding, mesh.toAttr(sharding));
+  attributes.setArg(index, names::kSharding, mesh.toAttr(sharding));
   return success();
 }
 
@@ -138,16 +138,16 @@ void Plan::setBlocks() {
     return builder.getArrayAttr(lists);
   };
   for (unsigned index : llvm::seq(function.getNumArguments()))
-    if (function.getArgAttr(index, names::kGlobalShape) && !function.getArgAttr(index, names::kChunks) &&
-        !function.getArgAttr(index, names::kBlocks))
-      function.setArgAttr(index, names::kBlocks,
-                          blocksOf(function.getArgAttr(index, names::kSharding), typeOf(function.getArgument(index))));
+    if (attributes.getArg(index, names::kGlobalShape) && !attributes.getArg(index, names::kChunks) &&
+        !attributes.getArg(index, names::kBlocks))
+      attributes.setArg(index, names::kBlocks,
+                        blocksOf(attributes.getArg(index, names::kSharding), typeOf(function.getArgument(index))));
   for (unsigned index : llvm::seq(function.getNumResults()))
-    if (function.getResultAttr(index, names::kGlobalShape) && function.getResultAttr(index, names::kSharding) &&
-        !function.getResultAttr(index, names::kBlocks))
-      function.setResultAttr(index, names::kBlocks,
-                             blocksOf(function.getResultAttr(index, names::kSharding),
-                                      cast<RankedTensorType>(function.getResultTypes()[index])));
+    if (attributes.getResult(index, names::kGlobalShape) && attributes.getResult(index, names::kSharding) &&
+        !attributes.getResult(index, names::kBlocks))
+      attributes.setResult(index, names::kBlocks,
+                           blocksOf(attributes.getResult(index, names::kSharding),
+                                    cast<RankedTensorType>(function.getResultTypes()[index])));
 }
 
 TensorSharding Plan::useOf(BlockArgument weight) {
@@ -197,7 +197,7 @@ LogicalResult Plan::annotateWeight(unsigned index) {
   if (Operation *update = analysis.getUpdate(weight))
     shape = typeOf(update->getOperand(1)).getShape();
   TensorSharding used = useOf(weight), stored = storedOver(storageAxes, shape, used);
-  if (Attribute given = function.getArgAttr(index, names::kSharding)) {
+  if (Attribute given = attributes.getArg(index, names::kSharding)) {
     if (failed(checkGiven(given, typeOf(weight), tensor)))
       return failure();
     // What the user shards over tensor axes is how the computation uses it.
@@ -208,44 +208,44 @@ LogicalResult Plan::annotateWeight(unsigned index) {
     for (AxisList &axes : used.dims)
       llvm::erase_if(axes, [&](unsigned axis) { return mesh.getRole(axis) != AxisRole::tensor; });
   }
-  function.setArgAttr(index, names::kUseSharding, mesh.toAttr(used));
-  function.setArgAttr(index, names::kUpdateSharding, mesh.toAttr(stored));
-  if (!function.getArgAttr(index, names::kSharding))
-    function.setArgAttr(index, names::kSharding, mesh.toAttr(options.zero == 3 ? stored : used));
+  attributes.setArg(index, names::kUseSharding, mesh.toAttr(used));
+  attributes.setArg(index, names::kUpdateSharding, mesh.toAttr(stored));
+  if (!attributes.getArg(index, names::kSharding))
+    attributes.setArg(index, names::kSharding, mesh.toAttr(options.zero == 3 ? stored : used));
   return success();
 }
 
 LogicalResult Plan::annotateState(unsigned index) {
   auto type = typeOf(function.getArgument(index));
-  if (Attribute given = function.getArgAttr(index, names::kSharding))
+  if (Attribute given = attributes.getArg(index, names::kSharding))
     return checkGiven(given, type, describeArgument(function, index));
-  std::optional<unsigned> weight = names::findArg(function, names::kind::kWeight, names::argName(function, index));
+  std::optional<unsigned> weight = signature.findArg(names::kind::kWeight, names::argName(function, index));
   if (!weight || typeOf(function.getArgument(*weight)).getRank() != type.getRank())
     return function.emitError() << describeArgument(function, index)
                                 << " belongs to no weight of that name and shape, so there is no plan for it; give it "
                                    "an nd.sharding";
-  function.setArgAttr(index, names::kSharding, function.getArgAttr(*weight, names::kUpdateSharding));
+  attributes.setArg(index, names::kSharding, attributes.getArg(*weight, names::kUpdateSharding));
   return success();
 }
 
 LogicalResult Plan::annotateResult(unsigned index) {
   auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
-  if (Attribute given = function.getResultAttr(index, names::kSharding))
+  if (Attribute given = attributes.getResult(index, names::kSharding))
     return checkGiven(given, type, describeResult(function, index));
   StringRef kind = names::resultKind(function, index), name = names::resultName(function, index);
-  std::optional<unsigned> argument = names::findArg(function, kind, name);
+  std::optional<unsigned> argument = signature.findArg(kind, name);
   bool isGradient = !argument && kind == names::kind::kGradient;
   if (isGradient)
-    argument = names::findArg(function, names::kind::kWeight, name);
+    argument = signature.findArg(names::kind::kWeight, name);
   if (argument) {
     if (function.getArgumentTypes()[*argument] != type)
       return function.emitError() << describeResult(function, index) << " has type " << type << ", but "
                                   << describeArgument(function, *argument) << " has type "
                                   << function.getArgumentTypes()[*argument];
-    function.setResultAttr(index, names::kSharding,
-                           function.getArgAttr(*argument, isGradient ? names::kUpdateSharding : names::kSharding));
+    attributes.setResult(index, names::kSharding,
+                         attributes.getArg(*argument, isGradient ? names::kUpdateSharding : names::kSharding));
   } else if (kind == names::kind::kMetric) {
-    function.setResultAttr(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
+    attributes.setResult(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
   }
   return success();
 }

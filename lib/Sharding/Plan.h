@@ -10,6 +10,7 @@
 #include "Analysis.h"
 #include "MeshView.h"
 #include "TensorPlan.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Sharding/Options.h"
 
 namespace nd {
@@ -45,6 +46,8 @@ private:
   const TensorPlan *tensorPlan;
   const ShardingOptions &options;
   MeshView mesh;
+  SignatureAttrs attributes;
+  SignatureIndex signature;
   AxisList dataAxes, contextAxes, tensorAxes, storageAxes;
   std::optional<int64_t> batch;
 };

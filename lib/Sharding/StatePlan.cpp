@@ -16,11 +16,11 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-int64_t elementsOf(ValueRange values) {
-  int64_t elements = 0;
+int64_t bytesOf(ValueRange values) {
+  int64_t bits = 0;
   for (Value value : values)
-    elements += typeOf(value).getNumElements();
-  return elements;
+    bits += typeOf(value).getNumElements() * typeOf(value).getElementTypeBitWidth();
+  return bits / 8;
 }
 
 /// Whether what an operation computes ends, through operations on it alone, as the gradient of a parameter.
@@ -34,7 +34,7 @@ bool becomesGradient(Operation *op) {
   return llvm::any_of(op->getUsers(), [](Operation *user) { return isa<AdamWOp, SgdOp>(user); });
 }
 
-/// Whether carrying these partial operands on means to reduce more elements in the end than reducing them here. What an
+/// Whether carrying these partial operands on means to reduce more bytes in the end than reducing them here. What an
 /// operation `addsNothing` yields is reduced in any case.
 bool growsWhenCarriedOn(Operation *op, ArrayRef<unsigned> partial, llvm::function_ref<bool(Operation *)> addsNothing) {
   if (addsNothing(op))
@@ -46,13 +46,13 @@ bool growsWhenCarriedOn(Operation *op, ArrayRef<unsigned> partial, llvm::functio
     int64_t carriedOn = 0;
     for (Operation *user : users)
       if (!addsNothing(user))
-        carriedOn += elementsOf(user->getResults());
-    if (users.size() > 1 && carriedOn > elementsOf(operand))
+        carriedOn += bytesOf(user->getResults());
+    if (users.size() > 1 && carriedOn > bytesOf(operand))
       return true;
-    reducedHere += elementsOf(operand);
+    reducedHere += bytesOf(operand);
   }
   // Padding for storage is little.
-  return elementsOf(op->getResults()) > (isa<PadOp>(op) ? 2 * reducedHere : reducedHere);
+  return bytesOf(op->getResults()) > (isa<PadOp>(op) ? 2 * reducedHere : reducedHere);
 }
 
 } // namespace

@@ -74,7 +74,7 @@ private:
 };
 
 /// Whether results of an operation are partial sums when exactly these operands are, and should be: to carry on must
-/// not mean to reduce more elements in the end.
+/// not mean to reduce more bytes in the end.
 bool carriesPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial);
 
 /// The 0-d factor of a product of a tensor by a number everywhere, at the builder's insertion point; null where operand
