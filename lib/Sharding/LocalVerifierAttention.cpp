@@ -82,16 +82,19 @@ template <typename AttentionLike> FailureOr<bool> LocalVerifier::visitAttention(
   const State &query = states.find(op.getQuery())->second;
   if (query.kind == State::Kind::Unknown)
     return false;
-  auto isShardOf = [](const State &state, int64_t dim) {
+  // Of a shard whose dimension is one of several (a batch of one, reshaped) either answer fits.
+  auto mayBeShardOf = [](const State &state, int64_t dim) {
     return state.kind == State::Kind::Shard && state.dims.test(dim);
   };
-  // Where a local dimension is 1 a reshape leaves open which of two is sharded.
-  auto mustBeShardOf = [&](const State &state, int64_t dim) { return isShardOf(state, dim) && state.dims.count() == 1; };
-  if (inSequence ? !isShardOf(query, 2) : mustBeShardOf(query, 2))
+  auto contradicts = [&](const State &state, int64_t dim, bool expected) {
+    bool maybe = mayBeShardOf(state, dim);
+    return expected ? !maybe : maybe && state.dims.count() == 1;
+  };
+  if (contradicts(query, 2, inSequence))
     return error(op, axis) << "the query is " << query.str() << ", but seq_axes "
                            << (inSequence ? "names" : "does not name")
                            << " the axis: queries would take places that are not theirs";
-  if (op.getKvMap() && (inHeads ? !isShardOf(query, 1) : mustBeShardOf(query, 1)))
+  if (op.getKvMap() && contradicts(query, 1, inHeads))
     return error(op, axis) << "the query is " << query.str() << ", but head_axes "
                            << (inHeads ? "names" : "does not name")
                            << " the axis: queries would read the heads of others";
@@ -111,7 +114,7 @@ template <typename AttentionLike> FailureOr<bool> LocalVerifier::visitAttention(
                  index == 1 || index == 2 ? step : 0};
     if (state.kind == State::Kind::Unknown)
       continue;
-    if (isWhole ? state.kind != wanted.kind : !isShardOf(state, 2) || state.shift != wanted.shift)
+    if (isWhole ? state.kind != wanted.kind : !mayBeShardOf(state, 2) || state.shift != wanted.shift)
       return error(op, axis) << "operand " << index << " of '" << op->getName() << "' is " << state.str()
                              << ", but has to be " << wanted.str() << " at step " << step << " of the ring";
   }

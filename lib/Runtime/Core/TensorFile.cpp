@@ -49,6 +49,7 @@ int64_t jointCoordinate(const nd_rank &rank, const nd_tensor_desc &desc, int32_t
 
 LocalBoxes::LocalBoxes(const nd_rank &rank, const nd_tensor_desc &desc, bool firstOnly)
     : desc(desc), firstOnly(firstOnly) {
+  bool isPadding = false; // all of it
   for (int32_t dim = 0; dim < desc.rank; ++dim) {
     if (desc.num_units && dim == desc.units_dim) {
       shardFirst = jointCoordinate(rank, desc, dim) * desc.shape[dim];
@@ -58,9 +59,10 @@ LocalBoxes::LocalBoxes(const nd_rank &rank, const nd_tensor_desc &desc, bool fir
       continue;
     }
     placeBlock(rank, desc, dim, whole.first[dim], whole.extent[dim]);
-    if (whole.extent[dim] == 0) // all of it is padding
-      place = placeEnd;
+    isPadding |= whole.extent[dim] == 0;
   }
+  if (isPadding)
+    place = placeEnd;
 }
 
 bool LocalBoxes::isCounted(int64_t which) const {

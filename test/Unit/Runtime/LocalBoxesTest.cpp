@@ -147,6 +147,31 @@ TEST(LocalBoxes, CopiesAreReadByAllAndSavedByTheFirst) {
     EXPECT_EQ(count, 1);
 }
 
+TEST(LocalBoxes, ARankBeyondTheEndOfOneDimensionHoldsNoUnitsOfAnother) {
+  Sharded t({2, 2}, {1, 4}, {1, 2});
+  t.shard(0, {0}, {1});
+  t.shard(1, {1});
+  t.order(1, 1, {3, 0, 2, 1});
+  EXPECT_EQ(t.held(1), (List{2, 1}));
+  EXPECT_EQ(t.held(3), (List{-1, -1}));
+}
+
+TEST(LocalBoxes, APartOfUnevenShardsLiesWithinALargerTensor) {
+  // 5 of 9 rows, over 3 ranks.
+  List globals;
+  Sharded t({3}, {5, 2}, {2, 2});
+  t.shard(0, {0}, {2});
+  for (int self = 0; self < 3; ++self) {
+    t.rank.rank = self;
+    forEachRun(LocalBoxes(t.rank, t.desc), t.desc, TensorPart{0, 4, 9}, [&](const auto &run) {
+      EXPECT_EQ(run.count, self == 2 ? 2 : 4);
+      globals.push_back(run.global);
+      return true;
+    });
+  }
+  EXPECT_EQ(globals, (List{8, 12, 16}));
+}
+
 TEST(LocalBoxes, APartLiesWithinALargerTensor) {
   Sharded t({2}, {2, 4}, {2, 2});
   t.shard(1, {0});
