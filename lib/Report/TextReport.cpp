@@ -163,31 +163,24 @@ private:
   void writeCollectives() {
     if (report.collectives.empty())
       return;
+    // The place in the source is that of the first of a row: where a step was read from a file, each has its own.
     using Row = std::vector<std::string>;
-    std::map<Row, Sum> sums;
-    std::vector<Row> order;
+    llvm::MapVector<Row, std::pair<Sum, std::string>, std::map<Row, unsigned>> rows;
     for (const CollectiveReport &c : report.collectives) {
-      Row row = {c.kind,
-                 c.group,
-                 c.shape.nodes > 1 ? "between" : "inside",
-                 c.phase,
-                 formatBytes(static_cast<double>(c.payload)),
-                 withoutNumbers(c.name),
-                 withoutNumbers(c.location),
-                 c.reason};
-      auto [it, isNew] = sums.try_emplace(row, Sum{});
-      if (isNew)
-        order.push_back(row);
-      it->second.add(c);
+      auto &[sum, location] = rows[{c.kind, c.group, c.shape.nodes > 1 ? "between" : "inside", c.phase,
+                                    formatBytes(static_cast<double>(c.payload)), withoutNumbers(c.name), c.reason}];
+      if (sum.count == 0)
+        location = withoutNumbers(c.location);
+      sum.add(c);
     }
     heading("Collectives, in the order of the program");
     Table table(
         {"count", "kind", "group", "nodes", "phase", "payload", "sent by a rank", "exposed", "what", "asked for by"});
-    for (const Row &row : order) {
-      const Sum &sum = sums[row];
+    for (const auto &[row, entry] : rows) {
+      const auto &[sum, location] = entry;
       table.add({formatCount(sum.count), row[0], row[1], row[2], row[3], row[4], perRank(sum.sent),
                  sum.exposed > 0 ? formatSeconds(sum.exposed) : "hidden", row[5],
-                 row[6] + (row[6].empty() ? "" : ": ") + row[7]});
+                 location + (location.empty() ? "" : ": ") + row[6]});
     }
     table.print(out);
   }

@@ -26,6 +26,7 @@ public:
     checkGathers();
     checkTensorParallel();
     checkRing();
+    checkKeptKeys();
     checkPadding();
   }
 
@@ -91,6 +92,18 @@ private:
       add(formatv("the ring is too short to hide: a rank waits {0} of {1} that it takes; fewer ranks on cp, longer "
                   "sequences, or --cp=gather",
                   formatSeconds(exposed), formatSeconds(whole)));
+  }
+
+  /// --cp=gather gathers keys and values in forward, and again in backward unless they are kept.
+  void checkKeptKeys() {
+    int64_t forward = 0, later = 0;
+    for (const CollectiveReport &collective : report.collectives)
+      if (collective.kind == "all_gather" && collective.group == "cp")
+        (collective.phase == "forward" ? forward : later) += collective.times;
+    if (forward > later)
+      add(formatv(
+          "{0} of {1} gathers over cp in forward are kept for backward, which takes memory and saves as many gathers",
+          forward - later, forward));
   }
 
   void checkPadding() {

@@ -28,6 +28,10 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// What a value is to the user: the gradient of a parameter, a metric. Found by following it forward, nearest use
 /// first, through operations that keep its number of elements. Empty when it is none of these.
 std::string purposeOf(Value value, func::FuncOp function) {
+  // A parameter in the type of computation is that parameter.
+  if (isa_and_nonnull<arith::TruncFOp>(value.getDefiningOp()))
+    if (auto parameter = dyn_cast<BlockArgument>(value.getDefiningOp()->getOperand(0)))
+      return names::argName(function, parameter.getArgNumber()).str();
   constexpr size_t kLimit = 32; // values; what is farther away says little
   llvm::SmallSetVector<Value, 8> reached;
   reached.insert(value);

@@ -1,4 +1,4 @@
-//===- WidenAttention.cpp - Attention of short floats in f32 --------------===//
+//===- WidenAttention.cpp - Attention of f16 in f32 -----------------------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
@@ -19,19 +19,16 @@ namespace nd {
 
 namespace {
 
-bool isShortFloat(Value value) {
-  Type element = getElementTypeOrSelf(value.getType());
-  return element.isBF16() || element.isF16();
-}
+bool isHalf(Value value) { return getElementTypeOrSelf(value.getType()).isF16(); }
 
 void widen(Operation *op) {
   OpBuilder builder(op);
   for (OpOperand &operand : op->getOpOperands())
-    if (isShortFloat(operand.get()))
+    if (isHalf(operand.get()))
       operand.set(convertFloat(builder, op->getLoc(), operand.get(), builder.getF32Type()));
   builder.setInsertionPointAfter(op);
   for (Value result : op->getResults()) {
-    if (!isShortFloat(result))
+    if (!isHalf(result))
       continue;
     RankedTensorType type = tensorTypeOf(result);
     result.setType(type.clone(builder.getF32Type()));

@@ -19,7 +19,7 @@
 
 #include "AttentionPlaces.h"
 #include "AttentionRows.h"
-#include "Bfloat.h"
+#include "nd/Runtime/Core/BFloat.h"
 #include "nd/Runtime/Core/Rank.h"
 #include <algorithm>
 #include <cmath>
@@ -190,7 +190,7 @@ void AttentionWorker::write(Rows<const float> from, void *base, const nd_attenti
   uint16_t *target = at(static_cast<uint16_t *>(base), strides, x.batch, x.head, x.first);
   for (int64_t row = 0; row < x.count; ++row)
     for (int64_t i = 0; i < width; ++i)
-      target[row * strides.s + i] = floatToBfloat(from.row(row)[i]);
+      target[row * strides.s + i] = floatToBFloat(from.row(row)[i]);
 }
 
 void AttentionWorker::zero(void *base, int32_t dtype, const nd_attention_strides &strides, const Block &x,

@@ -16,9 +16,9 @@ std::unique_ptr<Library> nd::rt::openLibrary(const nd_program &program, int thre
     return nullptr;
   for (int32_t i = 0; i < program.num_attentions; ++i) {
     const nd_attention_desc &attention = *program.attentions[i];
-    if (attention.dtype == ND_F32)
+    if (attention.dtype == ND_F32 || attention.dtype == ND_BF16)
       continue;
-    error = std::string("attention of ") + dtypeName(attention.dtype) + " is not supported; f32 is (" +
+    error = std::string("attention of ") + dtypeName(attention.dtype) + " is not supported; f32 and bf16 are (" +
             attention.location + ")";
     return nullptr;
   }

@@ -33,16 +33,16 @@ def FormRepeat : Pass<"nd-form-repeat", "::mlir::ModuleOp"> {
 }
 
 def NDWidenAttention : Pass<"nd-widen-attention", "::mlir::func::FuncOp"> {
-  let summary = "computes attention of bf16 and f16 in f32";
+  let summary = "computes attention of f16 in f32";
   let description = [{
-    The library's attention reads and writes f32: operands of 16 bits are converted before it, results after it.
+    The library's attention reads and writes f32 and bf16: operands of f16 are converted before it, results after it.
 
     ```mlir
-    %o, %lse = nd.attention %q, %k, %v scale = 1.0 : tensor<1x2x4x8xbf16>, ... -> tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>
+    %o, %lse = nd.attention %q, %k, %v scale = 1.0 : tensor<1x2x4x8xf16>, ... -> tensor<1x2x4x8xf16>, tensor<1x2x4xf32>
     // becomes, for each operand and the result
-    %qf = arith.extf %q : tensor<1x2x4x8xbf16> to tensor<1x2x4x8xf32>
+    %qf = arith.extf %q : tensor<1x2x4x8xf16> to tensor<1x2x4x8xf32>
     %of, %lse = nd.attention %qf, %kf, %vf scale = 1.0 : tensor<1x2x4x8xf32>, ... -> tensor<1x2x4x8xf32>, tensor<1x2x4xf32>
-    %o = arith.truncf %of : tensor<1x2x4x8xf32> to tensor<1x2x4x8xbf16>
+    %o = arith.truncf %of : tensor<1x2x4x8xf32> to tensor<1x2x4x8xf16>
     ```
   }];
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
