@@ -33,10 +33,11 @@ bool isOfNumbers(Operation *op) {
          });
 }
 
-/// Gradients are reduced together, and never with what the loss depends on: it would wait for all of backward.
-bool isOfGradients(Operation &op) {
-  return llvm::all_of(op.getAttrOfType<ArrayAttr>("names").getAsRange<StringAttr>(),
-                      [](StringAttr name) { return name.getValue().starts_with("gradient of "); });
+/// A gradient is for the update, and the last of a bucket holds up the others; the loss must not wait for that.
+bool isOfGradients(Operation *op) {
+  auto names = op->getAttrOfType<ArrayAttr>("names");
+  return names && llvm::all_of(names.getAsRange<StringAttr>(),
+                               [](StringAttr name) { return name.getValue().starts_with("gradient of "); });
 }
 
 /// What collectives that become one have in common; null for what stays alone.
@@ -47,7 +48,7 @@ Attribute keyOf(Operation &op) {
   auto kind = op.getAttrOfType<ReductionKindAttr>("kind");
   return builder.getArrayAttr({builder.getStringAttr(op.getName().getStringRef()), op.getAttr("mesh"),
                                op.getAttr("axes"), TypeAttr::get(elementTypeOf(&op)),
-                               kind ? Attribute(kind) : builder.getUnitAttr(), builder.getBoolAttr(isOfGradients(op)),
+                               kind ? Attribute(kind) : builder.getUnitAttr(), builder.getBoolAttr(isOfGradients(&op)),
                                op.getDiscardableAttrDictionary()});
 }
 
