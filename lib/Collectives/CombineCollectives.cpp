@@ -33,6 +33,13 @@ bool isOfNumbers(Operation *op) {
          });
 }
 
+/// A gradient is for the update, and the last of a bucket holds up the others; the loss must not wait for that.
+bool isOfGradients(Operation *op) {
+  auto names = op->getAttrOfType<ArrayAttr>("names");
+  return names && llvm::all_of(names.getAsRange<StringAttr>(),
+                               [](StringAttr name) { return name.getValue().starts_with("gradient of "); });
+}
+
 /// What collectives that become one have in common; null for what stays alone.
 Attribute keyOf(Operation &op) {
   if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) || isOfNumbers(&op))
@@ -41,7 +48,8 @@ Attribute keyOf(Operation &op) {
   auto kind = op.getAttrOfType<ReductionKindAttr>("kind");
   return builder.getArrayAttr({builder.getStringAttr(op.getName().getStringRef()), op.getAttr("mesh"),
                                op.getAttr("axes"), TypeAttr::get(elementTypeOf(&op)),
-                               kind ? Attribute(kind) : builder.getUnitAttr(), op.getDiscardableAttrDictionary()});
+                               kind ? Attribute(kind) : builder.getUnitAttr(), builder.getBoolAttr(isOfGradients(&op)),
+                               op.getDiscardableAttrDictionary()});
 }
 
 int64_t payloadBytes(Operation *op) {
