@@ -19,8 +19,6 @@ inline const std::vector<int64_t> &benchmarkSizes() {
   return sizes;
 }
 
-inline int benchmarkRepeats(int64_t bytes) {
-  return static_cast<int>(std::clamp<int64_t>((64 << 20) / bytes, 2, 500));
-}
+inline int benchmarkRepeats(int64_t bytes) { return static_cast<int>(std::clamp<int64_t>((64 << 20) / bytes, 2, 500)); }
 
 #endif // ND_BENCHMARK_COLLECTIVES_SIZES_H

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nd-collectives RANKS: starts so many processes that run all-reduces, all-gathers and reduce-scatters of each size, and
-// prints a line for each, `kind bytes microseconds`: the best of several rounds, of the slowest rank. `bytes` are those of
-// the whole tensor.
+// nd-collectives RANKS: starts so many processes that run all-reduces, all-gathers and reduce-scatters of each size,
+// and prints a line for each, `kind bytes microseconds`: the best of several rounds, of the slowest rank. `bytes` are
+// those of the whole tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #include "nd/Runtime/Core/nd.h"
 #include <cstdlib>
 #include <cstring>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +34,8 @@ struct Benchmark {
     auto add = [&](int32_t kind, int64_t elements) {
       bool whole = kind == ND_ALL_REDUCE;
       int64_t part = whole ? elements : elements / ranks;
-      operands.push_back({1, 1, part, {0, 0, kind == ND_REDUCE_SCATTER ? part : 0}, {0, 0, kind == ND_ALL_GATHER ? part : 0}});
+      operands.push_back(
+          {1, 1, part, {0, 0, kind == ND_REDUCE_SCATTER ? part : 0}, {0, 0, kind == ND_ALL_GATHER ? part : 0}});
       nd_collective_desc desc{};
       desc.id = static_cast<int32_t>(descs.size());
       desc.kind = kind, desc.num_axes = 1, desc.num_operands = 1;
@@ -85,6 +87,12 @@ int main(int argc, char **argv) {
   if (!rank) {
     fprintf(stderr, "%s\n", error);
     return 1;
+  }
+  if (sysconf(_SC_NPROCESSORS_ONLN) >= ranks) { // a core for each, as the peer's ranks are bound
+    cpu_set_t core;
+    CPU_ZERO(&core);
+    CPU_SET(self, &core);
+    sched_setaffinity(0, sizeof(core), &core);
   }
   const nd_collective_desc &barrier = benchmark.descs.back();
   for (const nd_collective_desc &desc : benchmark.descs) {

@@ -37,6 +37,22 @@ constexpr int maxGroup = 4096;
 /// Shares of an all-reduce are cut at multiples of this, a cache line of the smallest type that is reduced.
 constexpr int64_t shareGrain = 32;
 
+/// What a rank receives in one collective from here on does not stay in the caches: it is stored past them, which saves
+/// to read the target first.
+constexpr int64_t streamedBytes = 16 << 20;
+
+void copyPastCaches(char *to, const char *from, int64_t bytes) {
+  constexpr int64_t line = 64;
+  int64_t head = std::min(bytes, (line - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % line)) % line);
+  memcpy(to, from, head);
+  to += head, from += head, bytes -= head;
+  for (; bytes >= line; to += line, from += line, bytes -= line)
+    for (int64_t at = 0; at < line; at += sizeof(__m128i))
+      _mm_stream_si128(reinterpret_cast<__m128i *>(to + at),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + at)));
+  memcpy(to, from, bytes);
+}
+
 class SharedMemoryTransport : public Transport {
 public:
   SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory)
@@ -258,6 +274,8 @@ void SharedMemoryTransport::copy(nd_rank &rank, const nd_collective_desc &desc, 
   int member = call.group.members[position];
   const char *arena = memory + layout.arenaOffset(member);
   int64_t bytes = call.elementBytes;
+  bool streamed = call.elements * bytes * (desc.kind == ND_ALL_GATHER ? call.group.size() : 1) >= streamedBytes;
+  constexpr int64_t shortRow = 4096;
   forElements(rank, call, range, [&](Range part) {
     forRows(desc, part, [&](int32_t index, int64_t src, int64_t dst, int64_t count) {
       const nd_collective_operand &operand = desc.operands[index];
@@ -266,9 +284,14 @@ void SharedMemoryTransport::copy(nd_rank &rank, const nd_collective_desc &desc, 
                                  : arena + place.src + (src + call.group.position * operand.src.part) * bytes;
       char *to =
           static_cast<char *>(call.operands[desc.num_operands + index]) + (dst + position * operand.dst.part) * bytes;
-      if (from != to)
+      if (from == to)
+        return;
+      if (streamed && count * bytes >= shortRow)
+        copyPastCaches(to, from, count * bytes);
+      else
         memcpy(to, from, count * bytes);
     });
+    _mm_sfence();
   });
   if (member != self)
     sent[call.sentIndex].bytes += (range.hi - range.lo) * bytes;

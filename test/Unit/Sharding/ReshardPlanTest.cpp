@@ -13,6 +13,7 @@
 
 #include "../../../lib/Sharding/ReshardPlan.h"
 #include <gtest/gtest.h>
+#include <random>
 #include <set>
 
 using namespace nd;
@@ -366,9 +367,29 @@ bool canReshard(const TensorSharding &from, const TensorSharding &to) {
   return llvm::all_of(to.unreduced, [&](unsigned axis) { return llvm::is_contained(from.unreduced, axis); });
 }
 
+/// Carries out the plan and returns what it costs.
+Graph::Cost checkPlan(ReshardPlanner &planner, Ranks &ranks, const Mesh &mesh, const Shape &shape,
+                      const TensorSharding &from, const TensorSharding &to) {
+  ranks.fill(from);
+  TensorSharding state = from;
+  Graph::Cost cost{0, 0};
+  std::string pair = str(from) + " -> " + str(to);
+  for (const ReshardStep &step : planner.plan(shape, from, to)) {
+    EXPECT_TRUE(step.before == state) << pair;
+    ranks.apply(step);
+    EXPECT_TRUE(ranks.matches(step.after, from)) << pair << " at " << str(step.after);
+    state = step.after;
+    cost.first += sentElements(mesh, shape, step);
+    cost.second += step.kind != Kind::AllSlice;
+  }
+  EXPECT_TRUE(state == to) << pair << " ends at " << str(state);
+  return cost;
+}
+
 /// All pairs: every plan does what it should and costs what the cheapest way costs.
 void checkAllPairs(const Mesh &mesh, const Shape &shape) {
   ReshardPlanner planner(mesh);
+  Ranks ranks(mesh, shape);
   int64_t pairs = 0, sent = 0, missing = 0, withGap = 0;
   for (unsigned subset = 0; subset < 1u << mesh.size(); ++subset) {
     Graph graph(mesh, shape, allShardings(static_cast<unsigned>(mesh.size()), subset, shape.size()));
@@ -381,19 +402,7 @@ void checkAllPairs(const Mesh &mesh, const Shape &shape) {
         if ((usedAxes(from) | usedAxes(to)) != subset || !canReshard(from, to))
           continue;
         ++pairs;
-        Ranks ranks(mesh, shape);
-        ranks.fill(from);
-        TensorSharding state = from;
-        Graph::Cost cost{0, 0};
-        for (const ReshardStep &step : planner.plan(shape, from, to)) {
-          ASSERT_TRUE(step.before == state) << str(from) << " -> " << str(to);
-          ranks.apply(step);
-          ASSERT_TRUE(ranks.matches(step.after, from)) << str(from) << " -> " << str(to) << " at " << str(step.after);
-          state = step.after;
-          cost.first += sentElements(mesh, shape, step);
-          cost.second += step.kind != Kind::AllSlice;
-        }
-        ASSERT_TRUE(state == to) << str(from) << " -> " << str(to) << " ends at " << str(state);
+        Graph::Cost cost = checkPlan(planner, ranks, mesh, shape, from, to);
         ASSERT_EQ(cost, costs[target]) << str(from) << " -> " << str(to);
         if (from.unreduced.empty()) {
           int64_t needed = ranks.missing(from, to);
@@ -428,6 +437,22 @@ TEST(ReshardPlan, AllPairsOfUnevenTensors) {
   checkAllPairs({4, 4}, {6, 3});
   checkAllPairs({2, 2, 2}, {3, 5});
   checkAllPairs({2, 4}, {3, 1, 9});
+}
+
+TEST(ReshardPlan, ManyAxesAreRight) {
+  Mesh mesh = {2, 2, 2, 2};
+  Shape shape = {16, 16};
+  ReshardPlanner planner(mesh);
+  Ranks ranks(mesh, shape);
+  std::vector<TensorSharding> all = allShardings(4, 15, 2);
+  std::mt19937 random(1);
+  for (int checked = 0; checked < 200;) {
+    const TensorSharding &from = all[random() % all.size()], &to = all[random() % all.size()];
+    if (!canReshard(from, to))
+      continue;
+    checkPlan(planner, ranks, mesh, shape, from, to);
+    ++checked;
+  }
 }
 
 TEST(ReshardPlan, OneJointReduction) {
