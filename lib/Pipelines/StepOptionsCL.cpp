@@ -62,6 +62,9 @@ struct StepOptionsCL::Options {
   cl::opt<int64_t> ranks{"ranks", cl::desc("Number of ranks, where --shard leaves one degree open"),
                          cl::init(defaults.ranks), cl::cat(category)};
 
+  cl::list<std::string> annotate{
+      "annotate", cl::value_desc("GLOB=[AXES,...]"), cl::cat(category),
+      cl::desc("Sharding of the parameters and inputs of these names: an entry a dimension, axes joined by +, _ for none")};
   cl::opt<int64_t> zero{"zero", cl::init(defaults.zero), cl::value_desc("1|2|3"), cl::cat(category),
                         cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
   cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),
@@ -131,6 +134,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
         ": a mesh has at least one rank; leave the option out where --shard names every degree");
   result.shard = options->shard;
   result.ranks = options->ranks;
+  result.annotations.assign(options->annotate.begin(), options->annotate.end());
   result.zero = options->zero;
   result.cpMode = options->cpMode;
   result.keepGathered = options->keepGathered;

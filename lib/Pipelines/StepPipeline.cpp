@@ -68,6 +68,7 @@ ShardingOptions shardingOf(const StepOptions &options, bool isSharded) {
     return {};
   ShardingOptions sharding = llvm::cantFail(ShardingOptions::parse(options.shard, options.ranks));
   sharding.zero = options.zero;
+  sharding.annotations = options.annotations;
   sharding.cpMode = options.cpMode;
   sharding.keepGathered = options.keepGathered;
   sharding.sequenceParallel = options.sequenceParallel;

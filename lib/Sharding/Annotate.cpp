@@ -12,6 +12,7 @@
 #include "Plan.h"
 #include "Program.h"
 #include "TensorPlan.h"
+#include "UserAnnotations.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Options.h"
@@ -154,6 +155,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
       return signalPassFailure();
     }
     options->zero = zero;
+    options->annotations.assign(annotations.begin(), annotations.end());
     options->keepGathered = keepGathered;
     options->cpMode = cpMode;
     options->sequenceParallel = sequenceParallel;
@@ -219,6 +221,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     if (tensorPlan && failed(splitTensorAxis(options, *tensorPlan)))
       return failure();
     program.mesh = createMesh(module, options);
+    if (failed(applyUserAnnotations(program, options.annotations)))
+      return failure();
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
     if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))
       return failure();

@@ -16,6 +16,7 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   AnnotateOptions annotate;
   annotate.shard = options.str();
   annotate.zero = options.zero;
+  annotate.annotations.assign(options.annotations.begin(), options.annotations.end());
   annotate.keepGathered = options.keepGathered;
   annotate.cpMode = options.cpMode;
   annotate.sequenceParallel = options.sequenceParallel;

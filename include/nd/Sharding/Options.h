@@ -23,6 +23,8 @@ struct ShardingOptions {
   };
   llvm::SmallVector<Axis> axes;
 
+  /// `GLOB=[fsdp+tp,_]`, as the user wrote them.
+  std::vector<std::string> annotations;
   /// What FSDP shards: 1 and 2 the optimizer's state (and accumulated gradients), 3 the parameters too.
   int64_t zero = 3;
   /// The gather of forward is kept for backward.

@@ -30,6 +30,7 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"shard", "shard", "std::string", "\"\"", "the mesh: axes with sizes, as in dp2,tp2">,
                  Option<"ranks", "ranks", "int64_t", "0", "number of ranks; 0: the mesh says how many">,
+                 ListOption<"annotations", "annotate", "std::string", "shardings of parameters and inputs, as GLOB=[tp,_]">,
                  Option<"zero", "zero", "int64_t", "3", "what fsdp shards: 1, 2 the optimizer's state, 3 parameters too">,
                  Option<"keepGathered", "keep-gathered", "bool", "false", "keep parameters that forward gathered for backward">,
                  Option<"cpMode", "cp", "std::string", "\"auto\"", "how ranks share a sequence: auto, ring, gather, ulysses">,
