@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs, builds and runs every test: format and generated pages, lit, GoogleTest, and pytest (front end, and executed
-# programs). Ends with a line that counts them; fails on any failure.
+# programs). Ends with a line that counts them; fails on any failure. --full: every mesh, not a subset (hours).
 set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$ND_ROOT"
+[[ ${1:-} == --full ]] && export ND_FULL=1
 bash scripts/install.sh && bash scripts/build.sh || { echo "0 passed, 1 failed"; exit 1; }
 source scripts/env.sh
 results=$ND_BUILD/test-results

@@ -64,7 +64,8 @@ struct StepOptionsCL::Options {
 
   cl::list<std::string> annotate{
       "annotate", cl::value_desc("GLOB=[AXES,...]"), cl::cat(category),
-      cl::desc("Sharding of the parameters and inputs of these names: an entry a dimension, axes joined by +, _ for none")};
+      cl::desc(
+          "Sharding of the parameters and inputs of these names: an entry a dimension, axes joined by +, _ for none")};
   cl::opt<int64_t> zero{"zero", cl::init(defaults.zero), cl::value_desc("1|2|3"), cl::cat(category),
                         cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
   cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),

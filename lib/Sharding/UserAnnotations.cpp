@@ -103,7 +103,8 @@ private:
           return refuse(text) << "axis '" << axis.getValue() << "' is named twice; it shards one dimension of a tensor";
         all.push_back(axis);
       }
-    auto sharding = ShardingAttr::get(function.getContext(), FlatSymbolRefAttr::get(program.mesh.getSymNameAttr()), dims);
+    auto sharding =
+        ShardingAttr::get(function.getContext(), FlatSymbolRefAttr::get(program.mesh.getSymNameAttr()), dims);
     Attribute before = function.getArgAttr(index, names::kSharding);
     if (before && before != sharding)
       return refuse(text) << tensor << " is annotated already, " << before;

@@ -20,7 +20,17 @@ STEPS = 10
 
 SUBSET = [
     *("fsdp2", "tp2", "fsdp1,cp2", "cp2", "tp4", "fsdp4", "cp4", "dp2,fsdp2", "dp2,tp2", "dp2,cp2", "fsdp2,tp2"),
-    *("fsdp2,cp2", "cp2,tp2", "dp2,fsdp2,cp2,tp2", "fsdp2,cp2,tp4", "dp3,tp3", "fsdp5,cp3", "tp5", "fsdp1,cp3,tp2", "tp6"),
+    *(
+        "fsdp2,cp2",
+        "cp2,tp2",
+        "dp2,fsdp2,cp2,tp2",
+        "fsdp2,cp2,tp4",
+        "dp3,tp3",
+        "fsdp5,cp3",
+        "tp5",
+        "fsdp1,cp3,tp2",
+        "tp6",
+    ),
 ]
 
 
@@ -33,7 +43,21 @@ def every_mesh():
         names.append(f"dp{dp},fsdp{fsdp},cp{cp},tp{tp}")
         if cp > 1 and fsdp == 1:
             names.append(f"dp{dp},cp{cp},tp{tp}")
-    return names + ["dp3", "fsdp3", "cp3", "tp3", "fsdp5", "tp5", "cp5", "tp6", "fsdp6", "dp3,tp3", "fsdp3,tp2", "fsdp2,cp3", "cp3,tp5"]
+    return names + [
+        "dp3",
+        "fsdp3",
+        "cp3",
+        "tp3",
+        "fsdp5",
+        "tp5",
+        "cp5",
+        "tp6",
+        "fsdp6",
+        "dp3,tp3",
+        "fsdp3,tp2",
+        "fsdp2,cp3",
+        "cp3,tp5",
+    ]
 
 
 MESHES = every_mesh() if os.environ.get("ND_FULL") else SUBSET
@@ -102,11 +126,15 @@ def assert_equal(name, ours, reference, compare_weights):
             zero = zero_slices(parameter, name)
             if zero is not None:
                 difference = (zero(got) - zero(want)).norm().item()
-                assert difference <= BOUND * total, f"{kind} of {parameter}: a slice that is zero differs by {difference}"
+                assert difference <= BOUND * total, (
+                    f"{kind} of {parameter}: a slice that is zero differs by {difference}"
+                )
                 zero(got).zero_()
                 zero(want).zero_()
             difference = (got - want).norm().item()
-            assert difference <= BOUND * want.norm().item(), f"{kind} of {parameter}: {difference / want.norm().item():.2e}"
+            assert difference <= BOUND * want.norm().item(), (
+                f"{kind} of {parameter}: {difference / want.norm().item():.2e}"
+            )
 
 
 @pytest.mark.parametrize("mesh", MESHES)

@@ -45,10 +45,10 @@ struct StepOptions {
   bool forwardOnly = false;
   bool keepGradients = false;
 
-  std::string shard;           ///< mesh, such as `dp4`; empty: one rank
-  int64_t ranks = 0;           ///< 0: the mesh says how many
-  std::string system = "host"; ///< a built-in system, or a file that describes one
-  int64_t nodes = 0;           ///< 0: as few as the system needs
+  std::string shard;                    ///< mesh, such as `dp4`; empty: one rank
+  int64_t ranks = 0;                    ///< 0: the mesh says how many
+  std::string system = "host";          ///< a built-in system, or a file that describes one
+  int64_t nodes = 0;                    ///< 0: as few as the system needs
   std::vector<std::string> annotations; ///< `GLOB=[fsdp+tp,_]`
   int64_t zero = 3;
   bool keepGathered = false;

@@ -160,7 +160,8 @@ bool mapSharedMemory(nd_rank &rank, int fd, std::string &error) {
     return false;
   }
   // At a large page, so that arenas can be in such.
-  void *room = mmap(nullptr, rank.sharedBytes + hugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *room =
+      mmap(nullptr, rank.sharedBytes + hugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   void *memory = MAP_FAILED;
   if (room != MAP_FAILED) {
     char *begin = static_cast<char *>(room), *end = begin + rank.sharedBytes + hugePage;

@@ -62,8 +62,8 @@ static LogicalResult verifyTensorAttr(Operation *op, NamedAttribute attr, ArrayR
 }
 
 LogicalResult NDDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attr) {
-  static const StringRef kinds[] = {names::kind::kInput,    names::kind::kWeight,   names::kind::kExpAvg,
-                                    names::kind::kExpAvgSq, names::kind::kMomentum, names::kind::kScalar,
+  static const StringRef kinds[] = {names::kind::kInput,     names::kind::kWeight,   names::kind::kExpAvg,
+                                    names::kind::kExpAvgSq,  names::kind::kMomentum, names::kind::kScalar,
                                     names::kind::kCoordinate};
   return verifyTensorAttr(op, attr, kinds, "argument", index);
 }
