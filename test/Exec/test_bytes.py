@@ -16,7 +16,10 @@ BATCH, SEQ, STEPS = 24, 16, 2
 # A line: the mesh, the options of nd-opt, and what they are called in the closed forms.
 OFF = ["--sequence-parallel=off"], {"sequence_parallel": False}
 CASES = [
-    *((mesh, [], {}) for mesh in ("dp1", "dp2", "dp3", "dp8", "fsdp2", "dp2,fsdp2", "tp2", "tp4", "dp2,tp4", "fsdp2,tp2")),
+    *(
+        (mesh, [], {})
+        for mesh in ("dp1", "dp2", "dp3", "dp8", "fsdp2", "dp2,fsdp2", "tp2", "tp4", "dp2,tp4", "fsdp2,tp2")
+    ),
     ("dp4", ["--clip=0", "--optimizer=sgd"], {}),
     ("dp2,fsdp4", ["--keep-gathered"], {"keep_gathered": True}),
     ("dp3,fsdp2", ["--zero=2"], {"zero": 2}),
@@ -54,7 +57,11 @@ def imported(tmp_path_factory):
     return get
 
 
-@pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def label(value):
+    return " ".join(value) if isinstance(value, list) else None
+
+
+@pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=label)
 @pytest.mark.parametrize("name", MODELS)
 def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
     expected = sent(MODELS[name][1], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
