@@ -57,9 +57,11 @@ def imported(tmp_path_factory):
     return get
 
 
-@pytest.mark.parametrize(
-    ("mesh", "options", "choices"), CASES, ids=lambda value: " ".join(value) if isinstance(value, list) else None
-)
+def label(value):
+    return " ".join(value) if isinstance(value, list) else None
+
+
+@pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=label)
 @pytest.mark.parametrize("name", MODELS)
 def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
     expected = sent(MODELS[name][1], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
