@@ -82,7 +82,9 @@ def module(names, ranks, mode, order):
         options, values = CASES[name], inputs(name)
         for n, x in values.items():
             axes = ["{}", "{}", '{"cp"}' if n in ("q", "k", "v", "do") else "{}", "{}"][: x.ndim]
-            attributes = f'nd.kind = "input", nd.name = "{n}{i}", nd.sharding = #nd.sharding<@mesh, [{", ".join(axes)}]>'
+            attributes = (
+                f'nd.kind = "input", nd.name = "{n}{i}", nd.sharding = #nd.sharding<@mesh, [{", ".join(axes)}]>'
+            )
             arguments.append(f"%{n}{i}: {tensor_type(x)} {{{attributes}}}")
         tail = "".join(
             f" {n}(%{n}{i} : {tensor_type(values[n])})"
@@ -115,7 +117,13 @@ def module(names, ranks, mode, order):
     )
 
 
-PASSES = ("-nd-propagate-sharding", "-nd-insert-reshards", "-nd-verify-sharding", "-nd-partition", "-nd-verify-sharding")
+PASSES = (
+    "-nd-propagate-sharding",
+    "-nd-insert-reshards",
+    "-nd-verify-sharding",
+    "-nd-partition",
+    "-nd-verify-sharding",
+)
 
 
 @pytest.mark.parametrize("order", ["natural", "zigzag"])
