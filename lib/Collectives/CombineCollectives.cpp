@@ -7,7 +7,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "nd/Collectives/Passes.h"
-#include "nd/Dialect/ND/IR/ND.h"
+#include "nd/Dialect/ND/IR/MicrobatchLoop.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -40,8 +40,9 @@ bool isOfGradients(Operation *op) {
                                [](StringAttr name) { return name.getValue().starts_with("gradient of "); });
 }
 
-/// What collectives that become one have in common; null for what stays alone.
-Attribute keyOf(Operation &op) {
+/// What collectives that become one have in common; null for what stays alone. What runs once per microbatch is no part
+/// of what runs once a step.
+Attribute keyOf(Operation &op, const MicrobatchLoop &loop) {
   if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op) || isOfNumbers(&op))
     return {};
   Builder builder(op.getContext());
@@ -49,7 +50,8 @@ Attribute keyOf(Operation &op) {
   return builder.getArrayAttr({builder.getStringAttr(op.getName().getStringRef()), op.getAttr("mesh"),
                                op.getAttr("axes"), TypeAttr::get(elementTypeOf(&op)),
                                kind ? Attribute(kind) : builder.getUnitAttr(), builder.getBoolAttr(isOfGradients(&op)),
-                               op.getDiscardableAttrDictionary()});
+                               op.getDiscardableAttrDictionary(),
+                               builder.getI64IntegerAttr(static_cast<int64_t>(loop.getPart(&op)))});
 }
 
 int64_t payloadBytes(Operation *op) {
@@ -199,10 +201,13 @@ void combineUnit(ArrayRef<Operation *> gathers, int64_t bucketBytes) {
   complete();
 }
 
-void combine(Block &block, int64_t bucketBytes) {
+LogicalResult combine(Block &block, int64_t bucketBytes) {
+  FailureOr<MicrobatchLoop> loop = MicrobatchLoop::get(block);
+  if (failed(loop))
+    return failure();
   llvm::MapVector<Attribute, SmallVector<Operation *>> byKey;
   for (Operation &op : block)
-    if (Attribute key = keyOf(op))
+    if (Attribute key = keyOf(op, *loop))
       byKey[key].push_back(&op);
   // Scatters first: what becomes of their results then stands together.
   auto combineAll = [&](auto isWanted) {
@@ -216,6 +221,7 @@ void combine(Block &block, int64_t bucketBytes) {
   };
   combineAll([](Operation *op) { return isa<ReduceScatterOp>(op); });
   combineAll([](Operation *op) { return !isa<ReduceScatterOp>(op); });
+  return success();
 }
 
 struct CombineCollectives : nd::impl::CombineCollectivesBase<CombineCollectives> {
@@ -230,7 +236,8 @@ struct CombineCollectives : nd::impl::CombineCollectivesBase<CombineCollectives>
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (Block &block : function.getBody())
-        combine(block, bucketBytes);
+        if (failed(combine(block, bucketBytes)))
+          return signalPassFailure();
   }
 };
 

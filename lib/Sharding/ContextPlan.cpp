@@ -119,6 +119,10 @@ DenseI64ArrayAttr nd::storedOrder(Program &program) {
   return {};
 }
 
+int64_t nd::getBatchDim(BlockArgument input) {
+  return llvm::any_of(input.getUsers(), llvm::IsaPred<MicrobatchOp>) ? 1 : 0;
+}
+
 bool nd::hasSequence(func::FuncOp function, unsigned argument) {
   if (names::argKind(function, argument) != names::kind::kInput)
     return false;
@@ -129,6 +133,7 @@ bool nd::hasSequence(func::FuncOp function, unsigned argument) {
   // A padded sequence keeps its logical size aside.
   auto logical = function.getArgAttrOfType<DenseI64ArrayAttr>(argument, names::kGlobalShape);
   ArrayRef<int64_t> shape = logical ? logical.asArrayRef() : type.getShape();
+  shape = shape.drop_front(getBatchDim(function.getArgument(argument)));
   return batch && sequence && shape.size() >= 2 && shape[0] == *batch && shape[1] == *sequence &&
          isa<IntegerType>(type.getElementType());
 }
@@ -137,7 +142,7 @@ llvm::DenseSet<DimensionClasses::Id> nd::findSequence(Program &program, const An
   llvm::DenseSet<DimensionClasses::Id> sequence;
   for (BlockArgument argument : program.getBody().getArguments())
     if (hasSequence(program.function, argument.getArgNumber()))
-      for (DimensionClasses::Id id : analysis.getClasses().getDim(argument, 1))
+      for (DimensionClasses::Id id : analysis.getClasses().getDim(argument, getBatchDim(argument) + 1))
         sequence.insert(id);
   return sequence;
 }

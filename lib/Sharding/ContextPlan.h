@@ -33,6 +33,8 @@ llvm::LogicalResult planContext(Program &program, const ShardingOptions &options
 /// The order in which the sequence is stored, or null where it is its own.
 mlir::DenseI64ArrayAttr storedOrder(Program &program);
 
+/// The dimension of an input that is its batch: behind the one of microbatches, if it has that.
+int64_t getBatchDim(mlir::BlockArgument input);
 /// Whether an input is [batch, sequence, ...], by the sizes that `nd.model` names.
 bool hasSequence(mlir::func::FuncOp function, unsigned argument);
 /// The classes of the sequence of the inputs.

@@ -76,8 +76,15 @@ private:
   void insertInto(const StatePlan::Step &step) {
     Operation *op = step.op;
     std::string user = ("'" + op->getName().getStringRef() + "'").str();
-    for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
-      use(operand, dims, user);
+    if (step.added) {
+      Value partial = op->getOperand(0);
+      OpBuilder builder(op);
+      op->setOperand(0, createReshard(builder, partial, *step.added, partial.getLoc(),
+                                      reasonOf(partial, plan.getState(partial)) + ", in every microbatch"));
+    } else {
+      for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
+        use(operand, dims, user);
+    }
     for (auto [index, axes] : llvm::enumerate(step.partialOver))
       if (!axes.empty())
         makePartial(op->getOpOperand(index), axes);

@@ -97,27 +97,31 @@ LogicalResult Plan::annotateInput(unsigned index) {
   if (Attribute given = attributes.getArg(index, names::kSharding))
     return checkGiven(given, type, tensor);
   TensorSharding sharding = TensorSharding::replicated(type.getRank());
-  if (type.getRank() >= 1 && !batch) // without nd.model the first input says what the batch is
-    batch = type.getDimSize(0);
-  if (type.getRank() >= 1 && type.getDimSize(0) == *batch) {
-    if (failed(checkDivides(dataAxes, *batch, 0, tensor, "import with a --batch")))
+  // The dimensions of one microbatch; every rank has its part of each.
+  int64_t first = getBatchDim(function.getArgument(index));
+  ArrayRef<int64_t> shape = type.getShape().drop_front(first);
+  if (!shape.empty() && !batch) // without nd.model the first input says what the batch is
+    batch = shape[0];
+  if (!shape.empty() && shape[0] == *batch) {
+    if (failed(checkDivides(dataAxes, *batch, first, tensor, "import with a --batch")))
       return failure();
-    sharding.dims[0] = dataAxes;
+    sharding.dims[first] = dataAxes;
     if (hasSequence(function, index)) {
-      sharding.dims[1] = contextAxes;
+      sharding.dims[first + 1] = contextAxes;
       Builder builder(function.getContext());
       if (names::argName(function, index) == names::name::kLabels)
         attributes.setArg(
             index, names::kPadValue,
             builder.getI64IntegerAttr(
                 names::moduleInt(function->getParentOfType<ModuleOp>(), names::kModel, "ignore_index").value_or(-100)));
-      attributes.setArg(index, names::kSequence, builder.getI64IntegerAttr(1));
+      attributes.setArg(index, names::kSequence, builder.getI64IntegerAttr(first + 1));
       if (DenseI64ArrayAttr order = storedOrder(program))
         attributes.setArg(
             index, names::kChunks,
             builder.getDictionaryAttr(
-                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(1)), builder.getNamedAttr("order", order),
-                 builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(1) / order.size()))}));
+                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(first + 1)),
+                 builder.getNamedAttr("order", order),
+                 builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(first + 1) / order.size()))}));
     }
   }
   attributes.setArg(index, names::kSharding, mesh.toAttr(sharding));

@@ -110,9 +110,39 @@ LogicalResult StatePlan::readSteps() {
     for (auto [factor, list] : llvm::zip_equal(rule->factors, *axes))
       if (factor.kind == FactorKind::Reduction && !list.empty())
         sumsOverShards.insert(&op);
-    steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt, {}});
+    steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt, {}, std::nullopt});
   }
   return success();
+}
+
+/// With --zero=1 gradients are scattered once a step, else with every microbatch.
+void StatePlan::findAccumulatedShards() {
+  auto module = program.function->getParentOfType<ModuleOp>();
+  if (names::moduleInt(module, names::kPlan, "zero") == 1)
+    return;
+  for (const Step &step : steps)
+    if (isa<AdamWOp, SgdOp>(step.op))
+      if (Value gradient = step.op->getOperand(1); gradient.getDefiningOp<AccumulateOp>())
+        accumulatedShards[gradient] = dimsFor(step.axes, step.rule.operands[1]);
+}
+
+/// A partial tensor, scattered to `dims` over axes that it is partial over; nothing where that is not what separates
+/// the two.
+static std::optional<TensorSharding> scattered(TensorSharding partial, ArrayRef<AxisList> dims) {
+  bool scatters = false;
+  for (auto [have, want] : llvm::zip_equal(partial.dims, dims)) {
+    if (have.size() > want.size() || !std::equal(have.begin(), have.end(), want.begin()))
+      return std::nullopt;
+    for (unsigned axis : llvm::drop_begin(want, have.size())) {
+      auto *it = llvm::find(partial.unreduced, axis);
+      if (it == partial.unreduced.end())
+        return std::nullopt;
+      partial.unreduced.erase(it);
+      scatters = true;
+    }
+  }
+  partial.dims.assign(dims.begin(), dims.end());
+  return scatters ? std::optional(partial) : std::nullopt;
 }
 
 bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsigned> partial) {
@@ -191,6 +221,15 @@ void StatePlan::visit(Step &step) {
     for (unsigned index : partial)
       reduce(op->getOperand(index));
 
+  step.added.reset();
+  if (auto it = accumulatedShards.find(isa<AccumulateOp>(op) ? op->getResult(0) : Value());
+      it != accumulatedShards.end() && !isReducedAtDefinition(op->getOperand(0)))
+    step.added = scattered(operands[0], it->second);
+  if (step.added) {
+    step.operandDims = {step.added->dims};
+    this->states[op->getResult(0)] = *step.added;
+    return;
+  }
   step.operandDims.clear();
   for (const ShardingRule::TensorFactors &factors : step.rule.operands)
     step.operandDims.push_back(dimsFor(axes, factors));
@@ -254,6 +293,7 @@ TensorSharding StatePlan::getUsedState(Value value) const {
 LogicalResult StatePlan::run() {
   if (failed(readArguments()) || failed(readSteps()))
     return failure();
+  findAccumulatedShards();
   do {
     changed = false;
     computeStates();

@@ -36,6 +36,9 @@ public:
     std::optional<unsigned> scaled;
     /// For a sum of numbers: axes over which each operand becomes a part of a sum, as the other one is.
     llvm::SmallVector<AxisList, 2> partialOver;
+    /// For an nd.accumulate of a gradient whose parameter is stored in shards: what each microbatch adds to the sum. It
+    /// may be partial still over other axes, which are reduced once, behind the last microbatch.
+    std::optional<TensorSharding> added;
   };
 
   StatePlan(Program &program) : program(program), mesh(program.mesh) {}
@@ -54,6 +57,7 @@ public:
 private:
   llvm::LogicalResult readArguments();
   llvm::LogicalResult readSteps();
+  void findAccumulatedShards();
   void computeStates();
   void chooseReducedStates();
   TensorSharding getVisibleState(mlir::Value value) const {
@@ -70,6 +74,8 @@ private:
   llvm::DenseMap<mlir::Value, TensorSharding> states, reducedStates;
   llvm::DenseSet<mlir::Value> reducedAtDefinition;
   llvm::DenseSet<mlir::Operation *> sumsOverShards;
+  /// How the optimizer reads a sum over microbatches.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<AxisList>> accumulatedShards;
   bool changed = false;
 };
 
