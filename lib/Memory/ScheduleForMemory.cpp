@@ -37,7 +37,7 @@ int64_t bytesOf(Value value) {
 /// List scheduling in program order. Views cost nothing and go with their operand.
 class Scheduler {
 public:
-  Scheduler(func::FuncOp function, bool mayDelay) : block(function.getBody().front()) {
+  Scheduler(Block &block, bool mayDelay) : block(block) {
     for (Operation &op : block.without_terminator()) {
       index[&op] = operations.size();
       operations.push_back(&op);
@@ -55,7 +55,7 @@ public:
           readers[rootOf(operand)].insert(position);
     for (Value operand : block.getTerminator()->getOperands())
       readers[rootOf(operand)].insert(operations.size());
-    findUpdates(function);
+    findUpdates();
     lazy.assign(operations.size(), false);
     if (mayDelay)
       findLazy();
@@ -118,20 +118,33 @@ private:
     ++missing[after];
   }
 
-  /// Orders replacements of a state behind the readers of its old value, unless a reader needs the new one.
-  void findUpdates(func::FuncOp function) {
+  /// For each operand of the terminator the argument of the block whose new value it is (a state of the step, or what a
+  /// loop carries), or null.
+  SmallVector<Value> argumentsUpdated() {
+    if (auto loop = dyn_cast<RepeatOp>(block.getParentOp()))
+      return llvm::to_vector_of<Value>(loop.getCarriedArguments());
+    auto function = cast<func::FuncOp>(block.getParentOp());
     SignatureIndex signature(function);
-    for (auto [result, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+    SmallVector<Value> updated;
+    for (unsigned result : llvm::seq(block.getTerminator()->getNumOperands())) {
       StringRef kind = names::resultKind(function, result), name = names::resultName(function, result);
+      std::optional<unsigned> argument;
+      if (!kind.empty() && !name.empty())
+        argument = signature.findArg(kind, name);
+      updated.push_back(argument ? function.getArgument(*argument) : Value());
+    }
+    return updated;
+  }
+
+  /// Orders replacements of a state behind the readers of its old value, unless a reader needs the new one.
+  void findUpdates() {
+    for (auto [value, argument] : llvm::zip_equal(block.getTerminator()->getOperands(), argumentsUpdated())) {
       Operation *def = rootOf(value).getDefiningOp();
-      if (kind.empty() || name.empty() || !def)
-        continue;
-      std::optional<unsigned> argument = signature.findArg(kind, name);
-      if (!argument)
+      if (!def || !argument)
         continue;
       int64_t update = index.lookup(def);
       inPlace.insert(rootOf(value));
-      std::set<int64_t> &old = readers[function.getArgument(*argument)];
+      std::set<int64_t> &old = readers[argument];
       if (llvm::none_of(old, [&](int64_t reader) { return reader != update && dependsOn(reader, update); }))
         for (int64_t reader : old)
           if (reader < static_cast<int64_t>(operations.size()))
@@ -273,18 +286,23 @@ struct ScheduleForMemory : nd::impl::NDScheduleForMemoryBase<ScheduleForMemory> 
     func::FuncOp function = getOperation();
     if (!llvm::hasSingleElement(function.getBody()))
       return;
+    function.walk([](RepeatOp loop) { schedule(loop.getBody().front()); });
+    schedule(function.getBody().front());
+  }
+
+  static void schedule(Block &block) {
     // Delaying keeps operands: where all gradients are live at the end anyway it only costs.
-    Scheduler prompt(function, /*mayDelay=*/false);
+    Scheduler prompt(block, /*mayDelay=*/false);
     prompt.run();
     int64_t promptPeak = prompt.peak();
     SmallVector<Operation *> order;
-    for (Operation &op : function.getBody().front())
+    for (Operation &op : block)
       order.push_back(&op);
-    Scheduler delaying(function, /*mayDelay=*/true);
+    Scheduler delaying(block, /*mayDelay=*/true);
     delaying.run();
     if (delaying.peak() >= promptPeak)
       for (Operation *op : order)
-        op->moveBefore(&function.getBody().front(), function.getBody().front().end());
+        op->moveBefore(&block, block.end());
   }
 };
 

@@ -19,6 +19,7 @@ using namespace nd;
 
 void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createLowerShardAxes());
+  pm.addPass(createFormRepeat());
   pm.addPass(createDecompose());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

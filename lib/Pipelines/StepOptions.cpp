@@ -83,6 +83,8 @@ llvm::Error StepOptions::validate() const {
                                {"--nodes", nodes}})
     if (llvm::Error error = checkCount(option, value))
       return error;
+  if (microbatches < 1)
+    return refuse(llvm::formatv("--microbatches={0}: a step has at least one", microbatches));
   if (momentum != 0.0 && optimizer != Optimizer::SGD)
     return refuse("--momentum belongs to --optimizer=sgd; AdamW takes --betas");
   if (minLr > lr)
@@ -101,6 +103,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
   if (llvm::Expected<System> known = System::find(system); !known)
     return known.takeError();
+  if (forwardOnly && microbatches != 1)
+    return refuse("--microbatches sums gradients; it cannot be combined with --forward-only");
   if (forwardOnly && keepGradients)
     return refuse("--keep-gradients needs a backward; it cannot be combined with --forward-only");
   for (const std::string &glob : noDecay)
@@ -127,6 +131,7 @@ DictionaryAttr StepOptions::getAttribute(MLIRContext *context) const {
   number("weight_decay", weightDecay);
   number("clip", clip);
   string("dtype", dtype);
+  integer("microbatches", microbatches);
   string("schedule", stringify(schedule));
   integer("warmup", warmup);
   number("min_lr", minLr);

@@ -41,6 +41,8 @@ struct StepOptionsCL::Options {
                                 cl::value_desc("glob,..."), cl::CommaSeparated, cl::cat(category)};
   cl::opt<std::string> dtype{"dtype", cl::init(defaults.dtype), cl::value_desc("f32|bf16"), cl::cat(category),
                              cl::desc("Type of computation; weights, their gradients and the optimizer are f32 [f32]")};
+  cl::opt<int64_t> microbatches{"microbatches", cl::desc("Batches whose gradients are summed before each update [1]"),
+                                cl::init(defaults.microbatches), cl::value_desc("M"), cl::cat(category)};
   cl::opt<Schedule> schedule{"schedule", cl::desc("How the learning rate develops [constant]"),
                              cl::init(defaults.schedule),
                              cl::values(clEnumValN(Schedule::Constant, "constant", "the same after warm-up"),
@@ -88,8 +90,8 @@ struct StepOptionsCL::Options {
   bool anyGiven() const {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
-                 schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero, keepGathered,
-                 sequenceParallel);
+                 microbatches, schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero,
+                 keepGathered, sequenceParallel);
   }
 };
 
@@ -120,6 +122,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.decayAll = options->decayAll;
   result.noDecay.assign(options->noDecay.begin(), options->noDecay.end());
   result.dtype = options->dtype;
+  result.microbatches = options->microbatches;
   result.schedule = options->schedule;
   result.warmup = options->warmup;
   result.minLr = options->minLr;

@@ -54,6 +54,7 @@ bool shardsInsideParameters(const ShardingOptions &mesh) {
 void addTraining(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createRecordStep({recordOf(options)}));
   pm.addPass(createAddLoss());
+  pm.addPass(createAddMicrobatches({options.microbatches}));
   addCleanUp(pm);
   pm.addPass(createBuildBackward());
   addCleanUp(pm);

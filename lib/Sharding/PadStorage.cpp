@@ -72,9 +72,15 @@ public:
     Value gradient = update->getOperand(1);
     builder.setInsertionPointAfterValue(gradient);
     SmallPtrSet<Operation *, 8> others(gradient.user_begin(), gradient.user_end());
-    Value padded = addRows(builder, gradient.getLoc(), gradient, layout);
+    // Each microbatch pads what it adds, so that sums are of shards.
+    auto sum = gradient.getDefiningOp<AccumulateOp>();
+    Value padded = addRows(builder, gradient.getLoc(), sum ? sum.getInput() : gradient, layout);
+    if (sum)
+      padded = AccumulateOp::create(builder, sum.getLoc(), padded, sum.getCount());
     gradient.replaceUsesWithIf(padded, [&](OpOperand &use) { return others.contains(use.getOwner()); });
     growBehind(padded, tensorTypeOf(gradient).getShape(), layout);
+    if (sum)
+      sum.erase();
 
     for (Value state : llvm::drop_begin(update->getOperands(), 2))
       if (auto argument = dyn_cast<BlockArgument>(state); argument && argument.getType() == weight.getType())

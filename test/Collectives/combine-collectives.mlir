@@ -92,3 +92,22 @@ func.func @gathers(%a: tensor<2xf32>, %b: tensor<3xf32>) -> (tensor<4xf32>, tens
   %7 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 6 names = ["b"] reason = "r" {nd.unit = "h.1"} : tensor<3xf32> -> tensor<6xf32>
   return %2, %1, %3, %5, %6, %7 : tensor<4xf32>, tensor<6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<6xf32>, tensor<6xf32>
 }
+
+// -----
+
+// What is reduced in every microbatch is no part of what is reduced once.
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+// CHECK-LABEL: func.func @microbatches
+func.func @microbatches(%all: tensor<3x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK: %[[X:.*]] = nd.microbatch
+  // CHECK: nd.all_reduce sum %[[X]] over
+  // CHECK: %[[A:.*]] = nd.accumulate
+  // CHECK: nd.all_reduce sum %[[A]] over
+  // CHECK: nd.accumulate
+  %0 = nd.microbatch %all : tensor<3x8xf32> -> tensor<8xf32>
+  %1 = nd.all_reduce sum %0 over @mesh ["dp"] instance = 1 names = ["inside"] reason = "" : tensor<8xf32>
+  %2 = nd.accumulate %0 count = 3 : tensor<8xf32>
+  %3 = nd.all_reduce sum %2 over @mesh ["dp"] instance = 2 names = ["behind"] reason = "" : tensor<8xf32>
+  %4 = nd.accumulate %1 count = 3 : tensor<8xf32>
+  return %3, %4 : tensor<8xf32>, tensor<8xf32>
+}

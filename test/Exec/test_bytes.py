@@ -36,6 +36,10 @@ CASES = [
     ("fsdp2,cp2", ["--cp=gather", "--zero=1"], {"cp_mode": "gather", "zero": 1}),
     ("fsdp2,cp2,tp4", ["--cp=ring"], {}),
     ("dp2,fsdp2,cp2,tp2", ["--cp=ring"], {}),
+    ("dp2,fsdp2", ["--microbatches=4"], {"microbatches": 4}),
+    ("fsdp2", ["--zero=1", "--microbatches=2"], {"zero": 1, "microbatches": 2}),
+    ("dp2,cp2", ["--cp=ring", "--microbatches=2"], {"microbatches": 2}),
+    ("fsdp2,tp2", ["--microbatches=2"], {"microbatches": 2}),
 ]
 
 

@@ -48,3 +48,27 @@ rt.program @in_flight {
   rt.fill_zero %b : memref<16xf32>
   rt.wait %e
 }
+
+// -----
+
+// What a loop's turn starts with lives through all turns; what a turn writes before it reads shares with other such.
+// CHECK-LABEL: rt.program @loop attributes {arena_bytes = 960 : i64
+rt.program @loop {
+  // CHECK: %[[X:.*]] = rt.tensor "input" "x" at 0 : memref<3x16xf32>
+  // CHECK: rt.buffer at [[OLD:[0-9]+]] : memref<64xf32>
+  // CHECK-NEXT: rt.buffer at [[A:[0-9]+]] : memref<64xf32>
+  // CHECK-NEXT: rt.buffer at [[B:[0-9]+]] : memref<64xf32>
+  // CHECK-NEXT: rt.buffer at [[A]] : memref<64xf32>
+  %x = rt.tensor "input" "x" : memref<3x16xf32>
+  %old = rt.buffer : memref<64xf32>
+  %a = rt.buffer : memref<64xf32>
+  %b = rt.buffer : memref<64xf32>
+  %c = rt.buffer : memref<64xf32>
+  rt.fill_zero %old : memref<64xf32>
+  rt.repeat count = 3 sliced(%x : memref<3x16xf32>) {
+  ^bb0(%row: memref<16xf32>):
+    rt.copy %old to %a : memref<64xf32> to memref<64xf32>
+    rt.copy %a to %b : memref<64xf32> to memref<64xf32>
+    rt.copy %b to %c : memref<64xf32> to memref<64xf32>
+  }
+}

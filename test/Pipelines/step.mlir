@@ -7,7 +7,7 @@
 // RUN: nd-opt %s | FileCheck %s --check-prefix=PLAIN
 
 // A whole model becomes a whole step; its options stay with it.
-// CHECK: nd.step = {beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, clip = 1.000000e+00 : f64, dtype = "f32", eps = 1.000000e-08 : f64, lr = 1.000000e-04 : f64, min_lr = 0.000000e+00 : f64, optimizer = "adamw", schedule = "constant", seed = 0 : i64, total_steps = 0 : i64, warmup = 0 : i64, weight_decay = 1.000000e-02 : f64}
+// CHECK: nd.step = {beta1 = 9.000000e-01 : f64, beta2 = 0.99899999999999999 : f64, clip = 1.000000e+00 : f64, dtype = "f32", eps = 1.000000e-08 : f64, lr = 1.000000e-04 : f64, microbatches = 1 : i64, min_lr = 0.000000e+00 : f64, optimizer = "adamw", schedule = "constant", seed = 0 : i64, total_steps = 0 : i64, warmup = 0 : i64, weight_decay = 1.000000e-02 : f64}
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: {nd.bound = 7 : i64, nd.kind = "input", nd.name = "labels"}
 // CHECK: nd.take
@@ -25,7 +25,7 @@
 // FORWARD: func.func @forward
 // FORWARD-NOT: nd.softmax_cross_entropy
 
-// SGD: nd.step = {clip = 0.000000e+00 : f64, dtype = "f32", lr = 1.000000e-04 : f64, min_lr = 1.000000e-05 : f64, momentum = {{.*}}, optimizer = "sgd", schedule = "cosine", seed = 3 : i64, total_steps = 9 : i64, warmup = 2 : i64, weight_decay
+// SGD: nd.step = {clip = 0.000000e+00 : f64, dtype = "f32", lr = 1.000000e-04 : f64, microbatches = 1 : i64, min_lr = 1.000000e-05 : f64, momentum = {{.*}}, optimizer = "sgd", schedule = "cosine", seed = 3 : i64, total_steps = 9 : i64, warmup = 2 : i64, weight_decay
 // SGD: nd.sgd
 
 // Passes that are named as well run afterwards.

@@ -25,7 +25,8 @@ public:
 
   /// In the order of their places.
   llvm::ArrayRef<rt::TensorOp> getFixed() const { return fixed; }
-  /// rt.buffer and outputs, in order of first use. Times are positions of operations in the program, from 1 on.
+  /// rt.buffer and outputs, in order of first use. Times are positions of operations in the program, from 1 on; a
+  /// loop has one in front of its body and one behind it.
   const llvm::MapVector<mlir::Operation *, Lifetime> &getShared() const { return shared; }
   /// The operation at that time; null where the step has ended or not begun.
   mlir::Operation *getOperation(int64_t time) const {
@@ -35,6 +36,9 @@ public:
 private:
   void findFixed(rt::ProgramOp program);
   void findShared(rt::ProgramOp program);
+  void visit(mlir::Block &block);
+  void visitLoop(rt::RepeatOp loop);
+  void touch(mlir::Value buffer);
 
   llvm::SmallVector<rt::TensorOp> fixed;
   llvm::MapVector<mlir::Operation *, Lifetime> shared;

@@ -35,6 +35,7 @@ struct StepOptions {
   bool decayAll = false;
   std::vector<std::string> noDecay; ///< globs over parameter names
   std::string dtype = "f32";
+  int64_t microbatches = 1; ///< of a step: gradients are summed over them before the update
 
   Schedule schedule = Schedule::Constant;
   int64_t warmup = 0;

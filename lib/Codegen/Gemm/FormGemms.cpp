@@ -181,6 +181,22 @@ std::optional<RoundedBias> matchRoundedBias(Value product) {
   return RoundedBias{row, rounded};
 }
 
+/// Whether a value is a loop's carried sum, which `next` becomes the next value of, with nothing but scatters on top.
+bool isCarriedSum(Value value, Value next) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<RepeatOp>(argument.getOwner()->getParentOp()) : RepeatOp();
+  if (!loop || !value.hasOneUse() || !llvm::is_contained(loop.getCarriedArguments(), value))
+    return false;
+  while (next.hasOneUse()) {
+    auto scatter = dyn_cast<ScatterAddOp>(*next.user_begin());
+    if (!scatter || scatter.getInit() != next)
+      break;
+    next = scatter;
+  }
+  unsigned index = argument.getArgNumber() - loop.getSliced().size();
+  return next.hasOneUse() && loop.getYield().getOperand(index) == next;
+}
+
 /// Whether a value is a product of its own, which a later product may overwrite.
 bool isFreshProduct(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>()) {
@@ -217,7 +233,7 @@ void formGemm(DotGeneralOp dot) {
     // The bias is added before the accumulator, as it was.
     if (row && !bias && !accumulator && contraction.hasRowsOf(tensorTypeOf(row).getDimSize(0)))
       bias = row;
-    else if (!accumulator && isFreshProduct(other))
+    else if (!accumulator && (isFreshProduct(other) || isCarriedSum(other, add)))
       accumulator = other;
     else
       break;
@@ -260,12 +276,19 @@ LogicalResult widenHalf(DotGeneralOp dot) {
   return success();
 }
 
+/// The products of a function and of the loops in it.
+SmallVector<DotGeneralOp> productsOf(func::FuncOp function) {
+  SmallVector<DotGeneralOp> products;
+  function.walk([&](DotGeneralOp product) { products.push_back(product); });
+  return products;
+}
+
 struct FormGemms : nd::impl::NDFormGemmsBase<FormGemms> {
   void runOnOperation() override {
-    for (DotGeneralOp dot : llvm::to_vector(getOperation().getOps<DotGeneralOp>()))
+    for (DotGeneralOp dot : productsOf(getOperation()))
       if (failed(widenHalf(dot)))
         return signalPassFailure();
-    for (DotGeneralOp dot : llvm::to_vector(getOperation().getOps<DotGeneralOp>()))
+    for (DotGeneralOp dot : productsOf(getOperation()))
       formGemm(dot);
   }
 };

@@ -147,11 +147,12 @@ LogicalResult HostProgram::planKernels() {
     }
     kernels[kernel.getSymNameAttr()] = {*plan, it->second.first, it->second.second};
   }
-  for (Operation &op : program.getBody().front())
-    llvm::TypeSwitch<Operation *>(&op).Case<rt::AttentionOp, rt::AttentionGradOp>([&](auto attention) {
+  program.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op).Case<rt::AttentionOp, rt::AttentionGradOp>([&](auto attention) {
       nd_attention_desc desc = describe(attention);
       threadScratchBytes = std::max(threadScratchBytes, nd_attention_scratch_bytes(&desc));
     });
+  });
   return success();
 }
 

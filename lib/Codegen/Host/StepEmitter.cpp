@@ -48,6 +48,8 @@ private:
 
   // Functions.
   LogicalResult emitStepFunction();
+  LogicalResult emitBlock(Block &block);
+  LogicalResult emitRepeat(rt::RepeatOp op);
   LogicalResult emitOperation(Operation *op);
   LogicalResult emitLaunch(rt::LaunchOp op);
   LogicalResult emitGemm(rt::GemmOp op);
@@ -88,6 +90,7 @@ private:
   llvm::Function *step = nullptr;
   llvm::AllocaInst *arguments = nullptr;
   SmallVector<llvm::Constant *> gemms, attentions, collectives;
+  llvm::DenseMap<Value, llvm::Value *> rows; ///< of loops, in the present turn
   llvm::DenseMap<Operation *, llvm::Constant *> data;
   llvm::DenseMap<Operation *, llvm::Constant *> started;
 };
@@ -106,10 +109,45 @@ LogicalResult StepEmitter::emitStepFunction() {
       most = std::max(most, op->getNumOperands());
   });
   arguments = ir.CreateAlloca(llvm::ArrayType::get(pointer, most));
-  for (Operation &op : host.program.getBody().front())
+  if (failed(emitBlock(host.program.getBody().front())))
+    return failure();
+  ir.CreateRetVoid();
+  return success();
+}
+
+LogicalResult StepEmitter::emitBlock(Block &block) {
+  for (Operation &op : block)
     if (failed(emitOperation(&op)))
       return failure();
-  ir.CreateRetVoid();
+  return success();
+}
+
+/// Each turn's rows follow those of the turn before.
+LogicalResult StepEmitter::emitRepeat(rt::RepeatOp op) {
+  SmallVector<llvm::Value *> starts;
+  for (Value buffer : op.getSliced())
+    starts.push_back(address(buffer));
+  llvm::BasicBlock *before = ir.GetInsertBlock();
+  auto *turn = llvm::BasicBlock::Create(context, "turn", step), *behind = llvm::BasicBlock::Create(context, "", step);
+  ir.CreateBr(turn);
+  ir.SetInsertPoint(turn);
+  llvm::PHINode *index = ir.CreatePHI(ir.getInt64Ty(), 2);
+  index->addIncoming(ir.getInt64(0), before);
+  for (auto [row, start] : llvm::zip_equal(op.getBody().getArguments(), starts)) {
+    llvm::Value *offset = ir.CreateMul(index, ir.getInt64(rt::getBytes(cast<MemRefType>(row.getType()))));
+    rows[row] = ir.CreateInBoundsGEP(ir.getInt8Ty(), start, offset);
+  }
+  if (failed(emitBlock(op.getBody().front())))
+    return failure();
+  llvm::Value *next = ir.CreateAdd(index, ir.getInt64(1));
+  index->addIncoming(next, ir.GetInsertBlock());
+  llvm::BranchInst *again = ir.CreateCondBr(ir.CreateICmpULT(next, ir.getInt64(op.getCount())), turn, behind);
+  // The program is as long for many turns as for two.
+  auto *rolled = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+  llvm::MDNode *loop = llvm::MDNode::getDistinct(context, {nullptr, rolled});
+  loop->replaceOperandWith(0, loop);
+  again->setMetadata(llvm::LLVMContext::MD_loop, loop);
+  ir.SetInsertPoint(behind);
   return success();
 }
 
@@ -117,6 +155,7 @@ LogicalResult StepEmitter::emitOperation(Operation *op) {
   auto bytes = [&](Value buffer) { return ir.getInt64(rt::getBytes(cast<MemRefType>(buffer.getType()))); };
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<rt::TensorOp, rt::BufferOp, rt::ConstantOp, rt::ViewOp>([](auto) { return success(); })
+      .Case([&](rt::RepeatOp loop) { return emitRepeat(loop); })
       .Case([&](rt::LaunchOp launch) { return emitLaunch(launch); })
       .Case([&](rt::GemmOp gemm) { return emitGemm(gemm); })
       .Case([&](rt::AttentionOp attention) { return emitAttention(attention); })
@@ -157,9 +196,12 @@ llvm::Value *StepEmitter::address(Value buffer) {
     return constants.null();
   auto type = cast<MemRefType>(buffer.getType());
   int64_t offset = rt::getLayout(type).offset * rt::getElementBytes(type.getElementType());
-  Operation *root = rt::getRoot(buffer).getDefiningOp();
+  Value start = rt::getBase(buffer);
+  Operation *root = start.getDefiningOp();
   llvm::Value *base = step->getArg(1);
-  if (auto constant = dyn_cast<rt::ConstantOp>(root))
+  if (!root)
+    base = rows.lookup(start);
+  else if (auto constant = dyn_cast<rt::ConstantOp>(root))
     base = constantData(constant);
   else if (auto tensor = dyn_cast<rt::TensorOp>(root))
     offset += *tensor.getOffset();

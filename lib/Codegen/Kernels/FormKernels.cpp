@@ -52,6 +52,16 @@ void splitReductions(Block &block) {
   }
 }
 
+/// Sums that a loop carries start from zeros that only loops read: these are no kernel's work.
+void separateZeros(Block &block) {
+  for (auto loop : llvm::make_early_inc_range(block.getOps<RepeatOp>()))
+    for (OpOperand &operand : loop.getCarriedMutable()) {
+      Operation *zero = isZeroSplat(operand.get()) ? operand.get().getDefiningOp() : nullptr;
+      if (zero && !startsLoop(zero))
+        operand.set(OpBuilder(loop).clone(*zero)->getResult(0));
+    }
+}
+
 /// Rewrites a block in the order of its groups. Kernels and the views between them are new operations; those outside of
 /// kernels move, and read the new values.
 class KernelWriter {
@@ -146,6 +156,7 @@ class FormKernels : public nd::impl::NDFormKernelsBase<FormKernels> {
     });
     for (Block *block : blocks) {
       splitReductions(*block);
+      separateZeros(*block);
       Grouping grouping(*block);
       grouping.merge();
       KernelWriter(*block, grouping).write();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grouping.h"
+#include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
@@ -24,6 +25,15 @@ bool nd::isPartOfReaders(Operation *op) {
   return isa<BroadcastOp, IotaOp>(op) || isSplatConstant(op) || isFree;
 }
 
+bool nd::startsLoop(Operation *op) {
+  return isa<arith::ConstantOp>(op) && isZeroSplat(op->getResult(0)) && !op->use_empty() &&
+         llvm::all_of(op->getUses(), [](OpOperand &use) {
+           auto loop = dyn_cast<RepeatOp>(use.getOwner());
+           return loop && use.getOperandNumber() >= loop.getSliced().size() &&
+                  use.getOperandNumber() < loop.getSliced().size() + loop.getCarried().size();
+         });
+}
+
 static bool computes(Operation *op) {
   return isElementwise(op) || isSpecial(op) || isa<ReduceOp, TakeOp, TakeAlongOp, PadOp, ConcatOp>(op);
 }
@@ -36,7 +46,7 @@ Grouping::Grouping(Block &block) {
     nodes.push_back(op);
     groupOf.push_back(groups.size());
     groups.emplace_back().members.push_back(nodes.size() - 1);
-    groups.back().opaque = !computes(op) && !isPartOfReaders(op);
+    groups.back().opaque = startsLoop(op) || (!computes(op) && !isPartOfReaders(op));
   };
   // What an operation outside of kernels, or with a loop nest of its own, reads must be in memory, even a constant.
   llvm::SetVector<Operation *> wanted;

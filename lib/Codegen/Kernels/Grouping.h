@@ -24,6 +24,8 @@ namespace nd {
 bool isView(mlir::Operation *op);
 /// A broadcast, iota or constant of one number, or the conversion of a short float to a longer one.
 bool isPartOfReaders(mlir::Operation *op);
+/// Zeros that only loops read, as what they carry at first.
+bool startsLoop(mlir::Operation *op);
 
 class Grouping {
 public:

@@ -32,23 +32,32 @@ Value nd::rootOf(Value value) {
 }
 
 BufferAssignment::BufferAssignment(func::FuncOp function) : function(function) {
-  number();
+  number(function.getBody().front());
+  findLastReads();
   placeTensors();
-  for (Operation &op : llvm::reverse(function.getBody().front().without_terminator()))
-    if (!isViewOp(&op) && !isa<arith::ConstantOp>(op))
-      assign(&op);
-  for (auto constant : function.getOps<arith::ConstantOp>())
-    place(constant, wholeOf(addStorage({tensorTypeOf(constant), std::nullopt, std::nullopt, constant})));
+  assignBlock(function.getBody().front());
+  for (Operation *op : sequence)
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      place(constant, wholeOf(addStorage({tensorTypeOf(constant), std::nullopt, std::nullopt, constant})));
 }
 
 //===----------------------------------------------------------------------===//
 // Order and liveness
 //===----------------------------------------------------------------------===//
 
-void BufferAssignment::number() {
-  Block &block = function.getBody().front();
-  for (Operation &op : block)
-    order[&op] = order.size();
+void BufferAssignment::number(Block &block) {
+  for (Operation &op : block) {
+    if (auto loop = dyn_cast<RepeatOp>(op)) {
+      loopStarts[loop] = sequence.size();
+      sequence.push_back(nullptr);
+      number(loop.getBody().front());
+    }
+    order[&op] = sequence.size();
+    sequence.push_back(&op);
+  }
+}
+
+void BufferAssignment::findLastReads() {
   auto readsOf = [&](Value value) {
     Order last = -1;
     for (Operation *user : value.getUsers())
@@ -56,11 +65,28 @@ void BufferAssignment::number() {
     return last;
   };
   // Views come after what they view, so backwards each view's reads are known before those of its operand.
-  for (Operation &op : llvm::reverse(block))
-    for (Value result : op.getResults())
-      lastReads[result] = std::max(readsOf(result), order.lookup(&op));
-  for (Value argument : block.getArguments())
+  for (Operation *op : llvm::reverse(sequence)) {
+    if (!op)
+      continue;
+    for (Value result : op->getResults())
+      lastReads[result] = std::max(readsOf(result), order.lookup(op));
+    if (auto loop = dyn_cast<RepeatOp>(op))
+      loops.push_back(loop);
+  }
+  for (Value argument : function.getArguments())
     lastReads[argument] = readsOf(argument);
+  for (RepeatOp loop : loops)
+    for (Value argument : loop.getBody().getArguments())
+      lastReads[argument] = std::max(readsOf(argument), loopStarts.lookup(loop));
+}
+
+BufferAssignment::Order BufferAssignment::definedAt(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<RepeatOp>(argument.getOwner()->getParentOp());
+    return loop ? loopStarts.lookup(loop) : Order(-1);
+  }
+  Operation *op = value.getDefiningOp();
+  return isa<RepeatOp>(op) ? loopStarts.lookup(op) : order.lookup(op);
 }
 
 BufferAssignment::Order BufferAssignment::lastRead(Value value) const { return lastReads.lookup(value); }
@@ -154,7 +180,6 @@ bool BufferAssignment::request(Value value, const Place &where, Value inPlaceRes
 }
 
 bool BufferAssignment::hasConflict(Value value, const Place &where, Value inPlaceResult) const {
-  auto definedAt = [&](Value v) { return v.getDefiningOp() ? order.lookup(v.getDefiningOp()) : Order(-1); };
   Order first = definedAt(value), last = lastRead(value);
   auto it = occupants.find(where.storage);
   if (it == occupants.end())
@@ -165,6 +190,9 @@ bool BufferAssignment::hasConflict(Value value, const Place &where, Value inPlac
       continue;
     // A part of a concatenation is the concatenation's data.
     if (where.path.size() > taken.path.size() && where.path[taken.path.size()].first == other.getDefiningOp())
+      continue;
+    // In the loop, its result's place is that of the carried value, which occupies it too.
+    if (auto loop = other.getDefiningOp<RepeatOp>(); loop && loop->isProperAncestor(value.getDefiningOp()))
       continue;
     Order otherFirst = definedAt(other), otherLast = lastRead(other);
     if (otherLast < first || last < otherFirst)
@@ -207,11 +235,33 @@ bool BufferAssignment::overwritesAtDefinition(Value value, const Place &where, V
 // Assignment
 //===----------------------------------------------------------------------===//
 
+void BufferAssignment::assignBlock(Block &block) {
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (!isViewOp(&op) && !isa<arith::ConstantOp>(op))
+      assign(&op);
+}
+
+/// A carried value, what is yielded for it and the result of the loop share a place, where the body allows.
+void BufferAssignment::assignLoop(RepeatOp loop) {
+  for (auto [row, operand] : llvm::zip_equal(loop.getSlices(), loop.getSliced())) {
+    Storage storage{tensorTypeOf(row), std::nullopt, std::nullopt};
+    storage.row = row;
+    place(row, wholeOf(addStorage(storage)));
+  }
+  for (auto [argument, result] : llvm::zip_equal(loop.getCarriedArguments(), loop.getResults()))
+    place(argument, places[result]);
+  for (auto [value, result] : llvm::zip_equal(loop.getYield().getOperands(), loop.getResults()))
+    request(value, places[result]);
+  assignBlock(loop.getBody().front());
+}
+
 void BufferAssignment::assign(Operation *op) {
   auto isPlaced = [&](Value value) { return places.contains(value); };
   for (Value result : op->getResults())
     if (!isPlaced(result))
       place(result, {addTemporary(tensorTypeOf(result)), chooseLayout(result), {}});
+  if (auto loop = dyn_cast<RepeatOp>(op))
+    return assignLoop(loop);
   if (auto concat = dyn_cast<ConcatOp>(op)) {
     for (auto [index, input] : llvm::enumerate(op->getOperands()))
       request(input, partOf(concat, index, places[op->getResult(0)]));

@@ -12,6 +12,9 @@
 //  - its part of a concatenation,
 //  - the place of a result that is computed in place of it.
 //
+// A loop's carried values, what its body yields for them and its results share places. Its body is numbered in line,
+// and what it reads from outside lives until its end.
+//
 // Places are decided from the last operation to the first, so that a value knows where its users want it.
 //
 // Invariant: of two values whose places may overlap, one is dead when the other is written. The exceptions are a
@@ -35,6 +38,8 @@ struct Storage {
   /// Of a program's tensor: its index among the function's arguments, its results, or both when the step updates it.
   std::optional<unsigned> argument, result;
   mlir::Operation *constant = nullptr;
+  /// The argument of a loop that is one row of an operand: this is no memory of its own.
+  mlir::Value row = nullptr;
 
   bool isTensor() const { return argument || result; }
 };
@@ -74,14 +79,19 @@ private:
   using Order = int64_t;
 
   unsigned addStorage(Storage storage);
-  void number();
+  void number(mlir::Block &block);
+  void findLastReads();
   Order lastRead(mlir::Value value) const;
+  /// When a value's place is first written; that of a loop's result is from the loop's start on.
+  Order definedAt(mlir::Value value) const;
   void place(mlir::Value value, Place where);
   /// Asks that `value` be written to `where`. `inPlaceResult` is the result that is going to overwrite it there, if
   /// any.
   bool request(mlir::Value value, const Place &where, mlir::Value inPlaceResult = {});
   bool hasConflict(mlir::Value value, const Place &where, mlir::Value inPlaceResult) const;
   bool overwritesAtDefinition(mlir::Value value, const Place &where, mlir::Value dying) const;
+  void assignBlock(mlir::Block &block);
+  void assignLoop(RepeatOp loop);
   void assign(mlir::Operation *op);
   void offerOperands(mlir::OpResult result);
   rt::Layout chooseLayout(mlir::Value value) const;
@@ -90,7 +100,10 @@ private:
   mlir::func::FuncOp function;
   llvm::SmallVector<Storage> storages;
   llvm::SmallVector<unsigned> resultStorages;
-  llvm::DenseMap<mlir::Operation *, Order> order;
+  /// All operations in the order in which they run; null where a loop starts. A loop itself comes behind its body.
+  std::vector<mlir::Operation *> sequence;
+  llvm::SmallVector<RepeatOp> loops;
+  llvm::DenseMap<mlir::Operation *, Order> order, loopStarts;
   llvm::DenseMap<mlir::Value, Order> lastReads;
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<unsigned, llvm::SmallVector<mlir::Value>> occupants;

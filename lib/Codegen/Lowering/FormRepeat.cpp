@@ -109,9 +109,20 @@ private:
         continue;
       }
       Value soFar = body.getArgument(sliced.size() + yielded.size());
-      yielded.push_back(arith::AddFOp::create(inner, sum.getLoc(), soFar, sum.getInput()));
+      yielded.push_back(add(inner, sum, soFar));
     }
     YieldOp::create(inner, repeat.getLoc(), yielded);
+  }
+
+  /// The sum so far and what this turn adds. A scatter on top of something else goes on top of both, so that what is
+  /// below can be summed where it is computed.
+  static Value add(OpBuilder &builder, AccumulateOp sum, Value soFar) {
+    auto scatter = sum.getInput().getDefiningOp<ScatterAddOp>();
+    if (!scatter || !scatter.getInit() || !scatter->hasOneUse())
+      return arith::AddFOp::create(builder, sum.getLoc(), soFar, sum.getInput());
+    OpBuilder before(scatter);
+    scatter.getInitMutable().assign(arith::AddFOp::create(before, sum.getLoc(), soFar, scatter.getInit()));
+    return scatter;
   }
 
   Block &block;

@@ -10,6 +10,12 @@
 using namespace mlir;
 using namespace nd;
 
+/// Row-major without gaps, wherever it starts.
+static bool isContiguousAt(ArrayRef<int64_t> shape, rt::Layout layout) {
+  layout.offset = 0;
+  return layout == contiguousLayout(shape);
+}
+
 bool nd::isGemmOperand(ArrayRef<int64_t> shape, const rt::Layout &layout) {
   size_t rank = shape.size();
   return shape[rank - 1] == 1 || layout.strides[rank - 1] == 1 || shape[rank - 2] == 1 || layout.strides[rank - 2] == 1;
@@ -18,10 +24,7 @@ bool nd::isGemmOperand(ArrayRef<int64_t> shape, const rt::Layout &layout) {
 bool nd::canWrite(Value value, const rt::Layout &layout) {
   ArrayRef<int64_t> shape = tensorTypeOf(value).getShape();
   Operation *op = value.getDefiningOp();
-  // Where it starts does not matter.
-  rt::Layout atStart = layout;
-  atStart.offset = 0;
-  bool contiguous = atStart == contiguousLayout(shape);
+  bool contiguous = isContiguousAt(shape, layout);
   if (isa<AttentionOp>(op) && value != op->getResult(0))
     return contiguous; // the log-sum-exp
   if (isa<KernelOp, GemmOp, AttentionOp, AttentionGradOp>(op))
@@ -47,10 +50,12 @@ double nd::costOfLayout(Value value, const rt::Layout &layout) {
       cost += hasContiguousRows(shape, layout) ? 0 : copy;
     } else if (isa<KernelOp>(user)) {
       cost += hasContiguousRows(shape, layout) ? 0 : slowAccess;
-    } else if (!isa<ConcatOp>(user)) {
-      rt::Layout atStart = layout;
-      atStart.offset = 0;
-      cost += atStart == contiguousLayout(shape) ? 0 : copy;
+    } else if (auto loop = dyn_cast<RepeatOp>(user)) {
+      // What a loop captures, its body reads; carried values are moved to their place in any case.
+      if (use.getOperandNumber() < loop.getSliced().size())
+        cost += isContiguousAt(shape, layout) ? 0 : copy;
+    } else if (!isa<ConcatOp, YieldOp>(user)) {
+      cost += isContiguousAt(shape, layout) ? 0 : copy;
     }
   }
   return cost;

@@ -59,6 +59,11 @@ struct NDToRT : nd::impl::NDToRTBase<NDToRT> {
       function.emitError("a program is a straight line: the function must have one block");
       return signalPassFailure();
     }
+    // What a loop captures, its body reads where it is.
+    function.walk([](RepeatOp loop) {
+      for (auto [argument, operand] : llvm::zip_equal(loop.getCapturedArguments(), loop.getCaptured()))
+        argument.replaceAllUsesWith(operand);
+    });
     KernelTable kernels{OpBuilder(function)};
     if (failed(ProgramBuilder(function, kernels).build()))
       return signalPassFailure();

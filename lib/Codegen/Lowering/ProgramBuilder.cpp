@@ -26,8 +26,7 @@ bool isContiguousAnywhere(ArrayRef<int64_t> shape, rt::Layout layout) {
 } // namespace
 
 ProgramBuilder::ProgramBuilder(func::FuncOp function, KernelTable &kernels)
-    : function(function), kernels(kernels), assignment(function), builder(function), loc(function.getLoc()),
-      declarations(function.getContext()) {}
+    : function(function), kernels(kernels), assignment(function), builder(function), loc(function.getLoc()) {}
 
 LogicalResult ProgramBuilder::build() {
   program = rt::ProgramOp::create(builder, loc, function.getSymName());
@@ -35,18 +34,27 @@ LogicalResult ProgramBuilder::build() {
   for (auto [index, storage] : llvm::enumerate(assignment.getStorages()))
     if (storage.isTensor() && failed(declareTensor(index)))
       return failure();
-  declarations.setInsertionPointToEnd(&program.getBody().front());
+  if (!program.getBody().front().empty())
+    lastDeclaration = &program.getBody().front().back();
   findForward();
-  for (Operation &op : function.getBody().front().without_terminator()) {
+  Block &block = function.getBody().front();
+  if (failed(lowerBlock(block)))
+    return failure();
+  loc = block.getTerminator()->getLoc();
+  return finish();
+}
+
+LogicalResult ProgramBuilder::lowerBlock(Block &block) {
+  for (Operation &op : block.without_terminator()) {
     if (isViewOp(&op) || isa<arith::ConstantOp>(op))
       continue;
     loc = op.getLoc();
-    enterPhase(&op);
+    if (!isa<RepeatOp>(op))
+      enterPhase(&op);
     if (failed(lower(&op)))
       return failure();
   }
-  loc = function.getBody().front().getTerminator()->getLoc();
-  return finish();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -106,12 +114,18 @@ Value ProgramBuilder::bufferOf(unsigned index) {
   if (buffer)
     return buffer;
   const Storage &storage = assignment.getStorages()[index];
+  assert(!storage.row && "rows are given by their loop");
   MemRefType type = bufferType(storage.type, contiguousLayout(storage.type.getShape()));
+  OpBuilder declarations(builder.getContext());
+  if (lastDeclaration)
+    declarations.setInsertionPointAfter(lastDeclaration);
+  else
+    declarations.setInsertionPointToStart(&program.getBody().front());
   if (auto constant = dyn_cast_or_null<arith::ConstantOp>(storage.constant))
     buffer = rt::ConstantOp::create(declarations, constant.getLoc(), type, cast<ElementsAttr>(constant.getValue()));
   else
     buffer = rt::BufferOp::create(declarations, loc, type, /*offset=*/IntegerAttr());
-  declarations.setInsertionPointAfterValue(buffer);
+  lastDeclaration = buffer.getDefiningOp();
   return buffer;
 }
 
@@ -206,12 +220,7 @@ LogicalResult ProgramBuilder::moveInto(Value value, const Place &place) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramBuilder::finish() {
-  struct Move {
-    Place from, to;
-    RankedTensorType type;
-  };
   SmallVector<Move, 0> moves;
-  llvm::DenseSet<unsigned> written;
   for (auto [index, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
     FailureOr<Place> source = locate(value);
     if (failed(source))
@@ -220,10 +229,19 @@ LogicalResult ProgramBuilder::finish() {
     if (*source == place)
       continue;
     moves.push_back({*source, place, tensorTypeOf(value)});
-    written.insert(place.storage);
   }
   if (!moves.empty() && hasBackward)
     setPhase(rt::Phase::update);
+  if (failed(moveAll(moves)))
+    return failure();
+  waitForAll();
+  return success();
+}
+
+LogicalResult ProgramBuilder::moveAll(MutableArrayRef<Move> moves) {
+  llvm::DenseSet<unsigned> written;
+  for (const Move &move : moves)
+    written.insert(move.to.storage);
   // A tensor that is both read and written by these copies is read first.
   for (Move &move : moves) {
     if (!written.contains(move.from.storage))
@@ -236,8 +254,6 @@ LogicalResult ProgramBuilder::finish() {
   for (const Move &move : moves)
     if (failed(copy(move.from, move.to, move.type)))
       return failure();
-  for (const Pending &collective : pending)
-    rt::WaitOp::create(builder, loc, collective.event);
   return success();
 }
 
@@ -247,20 +263,20 @@ LogicalResult ProgramBuilder::finish() {
 
 /// What the loss depends on is the forward phase. Without a loss everything is.
 void ProgramBuilder::findForward() {
-  Operation *ret = function.getBody().front().getTerminator();
-  SmallVector<Operation *> worklist;
-  for (auto [index, value] : llvm::enumerate(ret->getOperands()))
+  SmallVector<Value> worklist;
+  for (auto [index, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands()))
     if (names::resultKind(function, index) == names::kind::kMetric &&
         names::resultName(function, index) == names::name::kLoss && value.getDefiningOp())
-      worklist.push_back(value.getDefiningOp());
+      worklist.push_back(value);
   hasBackward = !worklist.empty();
   while (!worklist.empty()) {
-    Operation *op = worklist.pop_back_val();
-    if (!forward.insert(op).second)
+    auto result = dyn_cast<OpResult>(worklist.pop_back_val());
+    if (!result)
       continue;
-    for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp())
-        worklist.push_back(def);
+    if (auto loop = dyn_cast<RepeatOp>(result.getOwner()))
+      worklist.push_back(loop.getYield().getOperand(result.getResultNumber()));
+    else if (forward.insert(result.getOwner()).second)
+      llvm::append_range(worklist, result.getOwner()->getOperands());
   }
 }
 

@@ -39,8 +39,15 @@ private:
   mlir::Value target(mlir::Value result);
   mlir::LogicalResult copy(const Place &from, const Place &to, mlir::RankedTensorType type);
   mlir::LogicalResult moveInto(mlir::Value value, const Place &place);
+  struct Move {
+    Place from, to;
+    mlir::RankedTensorType type;
+  };
+  /// All at once: what some overwrite, others read before.
+  mlir::LogicalResult moveAll(llvm::MutableArrayRef<Move> moves);
 
   // Operations.
+  mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
   mlir::LogicalResult lowerKernel(KernelOp op);
   mlir::LogicalResult lowerGemm(GemmOp op);
@@ -52,6 +59,7 @@ private:
   /// Any other collective: its operands are read where they are, and its results are no operand's memory.
   mlir::LogicalResult lowerCollective(mlir::Operation *op, rt::CollectiveKind kind, mlir::ArrayAttr names,
                                       llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> permutation = {});
+  mlir::LogicalResult lowerRepeat(RepeatOp op);
   mlir::LogicalResult finish();
 
   /// A collective in flight: it reads and writes storages until its wait.
@@ -63,6 +71,7 @@ private:
                        llvm::ArrayRef<mlir::Value> sources, llvm::ArrayRef<mlir::Value> targets, Pending storages,
                        llvm::ArrayRef<int64_t> dims = {}, llvm::ArrayRef<int64_t> permutation = {});
   llvm::FailureOr<mlir::Value> readForCollective(mlir::Value value, Pending &storages);
+  void waitForAll();
   void waitBefore(unsigned storage, Access access);
   void enterPhase(mlir::Operation *op);
   void setPhase(rt::Phase next);
@@ -75,7 +84,7 @@ private:
   mlir::Location loc;
   rt::ProgramOp program;
   /// Where named tensors, constants and temporaries are declared: at the start of the program, in order of first use.
-  mlir::OpBuilder declarations;
+  mlir::Operation *lastDeclaration = nullptr;
   llvm::DenseMap<unsigned, mlir::Value> buffers;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Type>, mlir::Value> views;
   llvm::DenseMap<mlir::Value, Place> copies;

@@ -72,6 +72,12 @@ FailureOr<Value> ProgramBuilder::readForCollective(Value value, Pending &storage
   return buffer;
 }
 
+void ProgramBuilder::waitForAll() {
+  for (const Pending &collective : pending)
+    rt::WaitOp::create(builder, loc, collective.event);
+  pending.clear();
+}
+
 LogicalResult ProgramBuilder::lowerAllReduce(AllReduceOp op) {
   Pending storages;
   SmallVector<Value> buffers;

@@ -34,6 +34,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
                                permute.getSources());
       })
       .Case([&](AllSliceOp slice) { return lowerAllSlice(slice); })
+      .Case([&](RepeatOp loop) { return lowerRepeat(loop); })
       .Default([](Operation *other) {
         return other->emitOpError("cannot run on buffers by itself: nd-form-gemms and nd-form-kernels must have put it "
                                   "into a product or a kernel");

@@ -124,3 +124,25 @@ func.func @half(%x: tensor<4x8xf16>, %w: tensor<8x8xf16>) -> tensor<4x8xf16> {
   %0 = nd.dot_general %x, %w contract = [1] x [0] : tensor<4x8xf16>, tensor<8x8xf16> -> tensor<4x8xf16>
   return %0 : tensor<4x8xf16>
 }
+
+// -----
+
+// A product that is all that a turn adds to a sum is added where the sum lies, also below a scatter.
+// CHECK-LABEL: func.func @carried
+func.func @carried(%x: tensor<3x4x8xf32>, %ids: tensor<3x4xi64>, %zero: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0:2 = nd.repeat count = 3 sliced(%x, %ids : tensor<3x4x8xf32>, tensor<3x4xi64>)
+      carried(%zero, %zero : tensor<8x8xf32>, tensor<8x8xf32>) {
+  // CHECK: ^bb0(%[[X:.*]]: tensor<4x8xf32>, %{{.*}}: tensor<4xi64>, %[[A:.*]]: tensor<8x8xf32>, %[[B:.*]]: tensor<8x8xf32>):
+  ^bb0(%row: tensor<4x8xf32>, %id: tensor<4xi64>, %a: tensor<8x8xf32>, %b: tensor<8x8xf32>):
+    // CHECK: nd.gemm %[[X]] transposed, %[[X]] accumulate(%[[A]] :
+    %1 = nd.dot_general %row, %row contract = [0] x [0] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %2 = arith.addf %a, %1 : tensor<8x8xf32>
+    // CHECK: %[[BELOW:.*]] = nd.gemm %[[X]] transposed, %[[X]] accumulate(%[[B]] :
+    %3 = nd.dot_general %row, %row contract = [0] x [0] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %4 = arith.addf %b, %3 : tensor<8x8xf32>
+    // CHECK: nd.scatter_add %{{.*}}, %[[X]] init %[[BELOW]] :
+    %5 = nd.scatter_add %id, %row init %4 : tensor<8x8xf32> : tensor<4xi64>, tensor<4x8xf32> -> tensor<8x8xf32>
+    nd.yield %2, %5 : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  return %0#0, %0#1 : tensor<8x8xf32>, tensor<8x8xf32>
+}

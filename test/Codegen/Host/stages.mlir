@@ -5,7 +5,8 @@
 
 // CHECK: 00-input.mlir
 // CHECK-NEXT: 01-nd-lower-shard-axes.mlir
-// CHECK-NEXT: 02-nd-decompose.mlir
+// CHECK-NEXT: 02-nd-form-repeat.mlir
+// CHECK-NEXT: 03-nd-decompose.mlir
 // CHECK: nd-form-gemms.mlir
 // CHECK: nd-form-kernels.mlir
 // CHECK-NEXT: nd-schedule-for-memory.mlir

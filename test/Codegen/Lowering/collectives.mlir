@@ -60,6 +60,7 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
 // Every kind; a constant is not in the arena, where peers read.
 // CHECK-LABEL: rt.program @kinds
 func.func @kinds(%x: tensor<4x6xf32>) -> (tensor<2x6xf32>, tensor<4x3xf32>, tensor<2x12xf32>, tensor<4x6xf32>, tensor<2x2xf32>) {
+  // CHECK: %[[C:.*]] = rt.constant
   // CHECK: rt.collective_start reduce_scatter ins(%{{.*}}, %{{.*}} : memref<4x6xf32>, memref<4x6xf32>) outs(%{{.*}} : memref<2x6xf32>, memref<4x3xf32>) axes = ["dp"] dims = [0, 1] reduction = max name = "x, y"
   %0:2 = nd.reduce_scatter max %x, %x over @mesh ["dp"] dims = [0, 1] instance = 0 names = ["x", "y"] reason = "r" : tensor<4x6xf32>, tensor<4x6xf32> -> tensor<2x6xf32>, tensor<4x3xf32>
   // CHECK: rt.collective_start all_to_all ins(%{{.*}} : memref<4x6xf32>) outs(%{{.*}} : memref<2x12xf32>) axes = ["dp"] dims = [0, 1] reduction = sum
@@ -67,7 +68,6 @@ func.func @kinds(%x: tensor<4x6xf32>) -> (tensor<2x6xf32>, tensor<4x3xf32>, tens
   // CHECK: rt.collective_start permute ins(%{{.*}} : memref<4x6xf32>) outs(%{{.*}} : memref<4x6xf32>) axes = ["dp"] permutation = [1, 0] reduction = sum
   %2 = nd.permute %x over @mesh ["dp"] sources = [1, 0] instance = 2 name = "x" reason = "r" : tensor<4x6xf32>
   %c = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
-  // CHECK: %[[C:.*]] = rt.constant
   // CHECK: rt.copy %[[C]] to %[[FRESH:.*]] :
   // CHECK: rt.collective_start all_gather ins(%[[FRESH]]
   %3 = nd.all_gather %c over @mesh ["dp"] dims = [0] instance = 3 names = ["c"] reason = "r" : tensor<1x2xf32> -> tensor<2x2xf32>

@@ -18,10 +18,10 @@ func.func @transposed(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) -> tensor<4x6xf3
 // transpose and the reshape after it are views.
 // CHECK-LABEL: rt.program @attention
 func.func @attention(%qkv: tensor<10x48xf32>, %w: tensor<16x16xf32>) -> tensor<10x16xf32> {
+  // CHECK: %[[BUFFER:.*]] = rt.buffer : memref<2x4x5x4xf32>
   // CHECK-DAG: %[[Q:.*]] = rt.view %{{.*}} : memref<10x48xf32> to memref<2x4x5x4xf32, strided<[240, 4, 48, 1]>>
   // CHECK-DAG: %[[K:.*]] = rt.view %{{.*}} : memref<10x48xf32> to memref<2x4x5x4xf32, strided<[240, 4, 48, 1], offset: 16>>
   // CHECK-DAG: %[[V:.*]] = rt.view %{{.*}} : memref<10x48xf32> to memref<2x4x5x4xf32, strided<[240, 4, 48, 1], offset: 32>>
-  // CHECK: %[[BUFFER:.*]] = rt.buffer : memref<2x4x5x4xf32>
   // CHECK: %[[O:.*]] = rt.view %[[BUFFER]] : memref<2x4x5x4xf32> to memref<2x4x5x4xf32, strided<[80, 4, 16, 1]>>
   // CHECK: rt.attention ins(%[[Q]], %[[K]], %[[V]]) outs(%[[O]],
   // CHECK: %[[ROWS:.*]] = rt.view %[[BUFFER]] : memref<2x4x5x4xf32> to memref<10x16xf32>

@@ -97,3 +97,41 @@ rt.kernel @k inputs [memref<4xf32>] results [memref<4xf32>] in_place = [1] {
     nd.yield %a : tensor<4xf32>
   }
 }
+
+// -----
+
+rt.program @rows {
+  %x = rt.buffer : memref<2x8xf32>
+  // expected-error@+1 {{slices contiguous buffers of 3 rows, but one is 'memref<2x8xf32>'}}
+  rt.repeat count = 3 sliced(%x : memref<2x8xf32>) {
+  ^bb0(%row: memref<8xf32>):
+  }
+}
+
+// -----
+
+rt.program @row_type {
+  %x = rt.buffer : memref<3x8xf32>
+  // expected-error@+1 {{has a region that takes 'memref<4xf32>' as a row of 'memref<3x8xf32>'}}
+  rt.repeat count = 3 sliced(%x : memref<3x8xf32>) {
+  ^bb0(%row: memref<4xf32>):
+  }
+}
+
+// -----
+
+rt.program @row_count {
+  %x = rt.buffer : memref<3x8xf32>
+  // expected-error@+1 {{has 1 sliced buffers, but its region takes 0 rows}}
+  rt.repeat count = 3 sliced(%x : memref<3x8xf32>) {
+  }
+}
+
+// -----
+
+rt.program @memory_per_turn {
+  rt.repeat count = 3 {
+    // expected-error@+1 {{is declared inside of a loop: memory belongs to the whole program}}
+    %x = rt.buffer : memref<8xf32>
+  }
+}

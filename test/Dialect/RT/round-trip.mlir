@@ -52,3 +52,21 @@ rt.program @attention {
     : memref<2x2x8x8xf32, strided<[384, 8, 48, 1]>>, memref<2x2x8x8xf32, strided<[384, 8, 48, 1], offset: 16>>,
       memref<2x2x8x8xf32, strided<[384, 8, 48, 1], offset: 32>> -> memref<2x2x8x8xf32>, memref<2x2x8xf32>
 }
+
+// CHECK-LABEL: rt.program @loop
+rt.program @loop {
+  %x = rt.tensor "input" "x" : memref<3x2x8xf32>
+  %y = rt.buffer : memref<8xf32>
+  // CHECK: rt.repeat count = 3 sliced(%{{.*}} : memref<3x2x8xf32>) {
+  // CHECK-NEXT: ^bb0(%[[ROW:.*]]: memref<2x8xf32>):
+  rt.repeat count = 3 sliced(%x : memref<3x2x8xf32>) {
+  ^bb0(%row: memref<2x8xf32>):
+    // CHECK: rt.view %[[ROW]] : memref<2x8xf32> to memref<8xf32, strided<[1], offset: 8>>
+    %v = rt.view %row : memref<2x8xf32> to memref<8xf32, strided<[1], offset: 8>>
+    rt.copy %v to %y : memref<8xf32, strided<[1], offset: 8>> to memref<8xf32>
+  }
+  // CHECK: rt.repeat count = 2 {
+  rt.repeat count = 2 {
+    rt.fill_zero %y : memref<8xf32>
+  }
+}

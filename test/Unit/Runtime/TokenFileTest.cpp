@@ -100,6 +100,30 @@ TEST_F(TokenFileTest, ReplicasTakeContiguousSlicesOfTheBatch) {
   }
 }
 
+TEST_F(TokenFileTest, EachMicrobatchIsTheNextBatchAndReplicasTakeSlicesOfEach) {
+  write(101, 2);
+  for (int self : {0, 1}) {
+    Inputs inputs(2, self);
+    for (nd_tensor_desc &desc : inputs.tensors) { // two microbatches of four samples, on two replicas
+      desc.rank = 3;
+      for (int64_t *shape : {desc.shape, desc.global_shape})
+        shape[2] = shape[1], shape[1] = shape[0], shape[0] = 2;
+      desc.dim_axes[1][0] = desc.dim_axes[0][0];
+      desc.dim_axes[0][0] = -1;
+    }
+    TokenFile file;
+    ASSERT_TRUE(file.open(inputs.rank, source, error)) << error;
+    ASSERT_TRUE(file.fill(inputs.rank, 2, error)) << error;
+    for (int64_t microbatch : {0, 1})
+      for (int64_t row = 0; row < batch / 2; ++row) {
+        int64_t sample = 2 * batch + microbatch * batch + self * batch / 2 + row;
+        EXPECT_EQ(inputs.get(0, microbatch * batch / 2 + row, 1), sample * sequence + 1);
+        EXPECT_EQ(inputs.get(1, microbatch * batch / 2 + row, 1), sample * sequence + 2);
+        EXPECT_EQ(inputs.get(2, microbatch * batch / 2 + row, 1), 1);
+      }
+  }
+}
+
 TEST_F(TokenFileTest, AnEpochIsAPermutationBySeedAndEpoch) {
   write(101, 2);
   source.shuffle = true;
