@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Sharding/Passes.h"
 
 namespace nd {
@@ -48,20 +49,21 @@ private:
   LogicalResult describeBoundary() {
     func::FuncOp function = program.function;
     Builder builder(function.getContext());
+    SignatureAttrs attributes(function);
     // A padded tensor has its logical shape already.
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
-      if (!function.getArgAttr(index, names::kGlobalShape))
-        function.setArgAttr(index, names::kGlobalShape,
-                            builder.getDenseI64ArrayAttr(cast<RankedTensorType>(type).getShape()));
+      if (!attributes.getArg(index, names::kGlobalShape))
+        attributes.setArg(index, names::kGlobalShape,
+                          builder.getDenseI64ArrayAttr(cast<RankedTensorType>(type).getShape()));
     for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands())) {
       auto sharding = dyn_cast_or_null<ShardingAttr>(typeOf(value).getEncoding());
       if (!sharding || sharding.isUnreduced())
         return function.emitError() << describeResult(function, index) << " leaves the function "
                                     << (sharding ? "unreduced" : "without a sharding")
                                     << "; run nd-insert-reshards first";
-      function.setResultAttr(index, names::kSharding, sharding);
-      if (!function.getResultAttr(index, names::kGlobalShape))
-        function.setResultAttr(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
+      attributes.setResult(index, names::kSharding, sharding);
+      if (!attributes.getResult(index, names::kGlobalShape))
+        attributes.setResult(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
     }
     return success();
   }
