@@ -1,7 +1,7 @@
 """Every mesh trains as one rank does: losses, norms, gradients and weights, of a tied GPT-2 and a Llama with grouped heads.
 
-One rank equals PyTorch (test_training.py). By default a subset of meshes that covers every pair of axes; ND_FULL=1 (scripts/test.sh
---full) runs all of {1, 2, 4}^4 up to 16 ranks, the meshes with cp also without fsdp, and sizes 3, 5 and 6.
+One rank equals PyTorch (test_training.py). By default a subset of meshes that covers every pair of axes; ND_FULL=1
+(scripts/test.sh --full) runs all of {1, 2, 4}^4 up to 16 ranks, the meshes with cp also without fsdp, and sizes 3, 5 and 6.
 """
 
 import functools
