@@ -10,6 +10,7 @@
 #include "nd/Codegen/Gemm/Passes.h"
 #include "nd/Codegen/Kernels/Passes.h"
 #include "nd/Codegen/Lowering/Passes.h"
+#include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Memory/Passes.h"
 #include "nd/Sharding/Passes.h"
@@ -31,4 +32,5 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
   pm.addPass(createNDToRT());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
+  pm.addPass(createVerifyCollectives());
 }

@@ -123,7 +123,8 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
       return failure();
     std::optional<int64_t> dim = dimShardedOver(*sharding, axis);
     // A constant part of a sharded result is equal on all ranks.
-    bool fits = state.kind == State::Kind::Same || state.kind == State::Kind::Unknown ||
+    bool fits = (state.kind == State::Kind::Same && (!dim || uniform.isAlong(value, *dim))) ||
+                state.kind == State::Kind::Unknown ||
                 (state.kind == State::Kind::Shard && dim && state.dims.test(*dim) && state.shift == 0);
     if (!fits)
       return error(program.getReturn(), axis)
@@ -350,6 +351,22 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
   if (factors.none())
     return error(op, axis) << "'" << op->getName() << "' needs the whole of operand " << *sharded << ", which is "
                            << states.find(op->getOperand(*sharded))->second.str();
+  // The part of a whole operand that belongs to the shard is the whole itself only where its slices are all equal.
+  std::optional<unsigned> whole;
+  for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
+    if (states.find(op->getOperand(index))->second.kind != State::Kind::Same || llvm::is_contained(rule.addends, index))
+      continue;
+    for (auto [dim, dimFactors] : llvm::enumerate(tensor))
+      for (int64_t factor : dimFactors)
+        if (factors.test(factor) && !uniform.isAlong(op->getOperand(index), dim)) {
+          factors.reset(factor);
+          whole = index;
+        }
+  }
+  if (factors.none())
+    return error(op, axis) << "'" << op->getName() << "' joins operand " << *sharded << ", which is "
+                           << states.find(op->getOperand(*sharded))->second.str() << ", with operand " << *whole
+                           << ", which is equal on all ranks: no rank has its own part of it";
   for (auto [index, tensor] : llvm::enumerate(rule.results)) {
     State &state = states[op->getResult(index)];
     bool sums = false, passes = false;
@@ -485,7 +502,7 @@ LogicalResult LocalVerifier::run() {
     if (auto permute = dyn_cast<PermuteOp>(op); permute && failed(verifyPermutation(permute)))
       return failure();
   }
-  if (failed(verifyRings()))
+  if (failed(verifyOrder()) || failed(verifyRings()))
     return failure();
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
     if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))

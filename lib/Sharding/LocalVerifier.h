@@ -27,6 +27,7 @@
 
 #include "MeshView.h"
 #include "Program.h"
+#include "Uniform.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -63,6 +64,7 @@ private:
   mlir::FailureOr<bool> visitAttention(mlir::Operation *op, unsigned axis);
   template <typename AttentionLike> mlir::FailureOr<bool> visitAttention(AttentionLike op, unsigned axis);
   llvm::LogicalResult verifyRings();
+  llvm::LogicalResult verifyOrder();
   llvm::LogicalResult visit(mlir::Operation *op, unsigned axis);
   llvm::LogicalResult visitCollective(mlir::Operation *op, unsigned axis);
   mlir::FailureOr<State> throughPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,
@@ -74,6 +76,7 @@ private:
 
   Program &program;
   MeshView mesh;
+  Uniform uniform;
   llvm::DenseMap<mlir::Value, State> states; ///< along the axis that is being followed
   llvm::DenseMap<int64_t, mlir::Operation *> instances;
 };

@@ -6,12 +6,13 @@
 //
 // What an attention says of its part of the sequence and of the heads has to be what its operands are; in a ring, the
 // keys of step j are those of the rank j before, and so are their gradients. Together the steps see every key that any
-// query can see, and none twice.
+// query can see, and none twice. The sequence has one order: that in which the inputs are stored.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LocalVerifier.h"
 #include "RingSchedule.h"
+#include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -23,6 +24,10 @@ bool lists(std::optional<ArrayAttr> axes, StringAttr axis) {
   return axes && llvm::is_contained(*axes, Attribute(axis));
 }
 
+std::string listOf(ArrayRef<int64_t> numbers) {
+  return llvm::join(llvm::map_range(numbers, [](int64_t number) { return std::to_string(number); }), ", ");
+}
+
 template <typename AttentionLike> bool isStep(AttentionLike op) { return op.getKeyShards() != 1 && !op.isRing(); }
 
 /// The steps that were made, which have to be those that are needed.
@@ -32,14 +37,42 @@ LogicalResult compareSteps(AttentionLike op, SmallVector<int64_t> steps, StringR
   SmallVector<int64_t> needed = neededRingSteps(op);
   if (steps == needed)
     return success();
-  auto text = [](ArrayRef<int64_t> list) {
-    return llvm::join(llvm::map_range(list, [](int64_t step) { return std::to_string(step); }), ", ");
-  };
-  return op.emitOpError() << what << " the ring's steps [" << text(steps)
-                          << "], but its queries see keys of the steps [" << text(needed) << ']';
+  return op.emitOpError() << what << " the ring's steps [" << listOf(steps)
+                          << "], but its queries see keys of the steps [" << listOf(needed) << ']';
 }
 
 } // namespace
+
+LogicalResult LocalVerifier::verifyOrder() {
+  auto text = [](DenseI64ArrayAttr order) {
+    return order ? "the order [" + listOf(order.asArrayRef()) + "]" : std::string("the natural order");
+  };
+  std::optional<std::pair<DenseI64ArrayAttr, std::string>> stored;
+  auto compare = [&](DenseI64ArrayAttr order, const std::string &who, Operation *op) -> LogicalResult {
+    if (!stored)
+      stored = {order, who};
+    if (order == stored->first)
+      return success();
+    return op->emitError() << who << " has the sequence in " << text(order) << ", but " << stored->second << " in "
+                           << text(stored->first);
+  };
+  for (BlockArgument argument : program.getBody().getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (!program.function.getArgAttr(index, names::kSequence))
+      continue;
+    auto chunks = program.function.getArgAttrOfType<DictionaryAttr>(index, names::kChunks);
+    if (failed(compare(chunks ? chunks.getAs<DenseI64ArrayAttr>("order") : DenseI64ArrayAttr(), describe(argument),
+                       program.function)))
+      return failure();
+  }
+  WalkResult walked = program.function.walk([&](Operation *op) {
+    if (!stored || !isa<AttentionOp, AttentionGradOp>(op))
+      return WalkResult::advance();
+    return WalkResult(
+        compare(op->getAttrOfType<DenseI64ArrayAttr>("order"), "'" + op->getName().getStringRef().str() + "'", op));
+  });
+  return success(!walked.wasInterrupted());
+}
 
 LogicalResult LocalVerifier::verifyRings() {
   // Gradients of one attention, by what they differentiate.

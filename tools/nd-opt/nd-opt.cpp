@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BisectScript.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -15,9 +16,13 @@
 #include "nd/Pipelines/StepPipeline.h"
 #include "nd/Report/Report.h"
 #include "nd/Support/CommandLine.h"
+#include "nd/Support/StageDump.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
@@ -62,6 +67,20 @@ static void addStepPipeline(MlirOptMainConfig &config, const nd::StepOptions &op
   });
 }
 
+/// Every pass that runs leaves its IR in the folder.
+static void addStageDump(MlirOptMainConfig &config, const std::string &folder) {
+  MlirOptMainConfig silent = config;
+  config.setPassPipelineSetupFn([silent, folder](PassManager &pm) -> LogicalResult {
+    if (failed(silent.setupPassPipeline(pm)))
+      return failure();
+    if (llvm::Error error = nd::dumpStages(pm, folder)) {
+      llvm::WithColor::error(llvm::errs(), "nd-opt") << llvm::toString(std::move(error)) << "\n";
+      return failure();
+    }
+    return success();
+  });
+}
+
 /// MLIR attaches the whole operation to an error, which for a function is the whole model. The location says enough,
 /// unless it is asked for.
 static void shortenDiagnostics() {
@@ -84,6 +103,21 @@ static int listOperations(const DialectRegistry &registry) {
     if (llvm::is_contained({"nd", "onnx", "rt"}, name.getDialectNamespace()))
       llvm::outs() << name.getStringRef() << "\n";
   return EXIT_SUCCESS;
+}
+
+/// Compiling and running stages is the work of the other tools, which lie beside this one.
+static int bisect(const std::string &folder, double tolerance, int64_t seed, const char *argv0) {
+  llvm::ErrorOr<std::string> python = llvm::sys::findProgramByName("python3");
+  if (!python)
+    return fail("--bisect needs python3 with the package safetensors on the PATH: run this after `. scripts/env.sh`");
+  std::string self = llvm::sys::fs::getMainExecutable(argv0, reinterpret_cast<void *>(&bisect));
+  std::string bound, number = std::to_string(seed);
+  llvm::raw_string_ostream(bound) << tolerance;
+  std::string problem;
+  int status = llvm::sys::ExecuteAndWait(
+      *python, {*python, "-c", bisectScript, folder, bound, number, llvm::sys::path::parent_path(self)}, std::nullopt,
+      {}, 0, 0, &problem);
+  return problem.empty() ? status : fail("--bisect: " + problem);
 }
 
 enum class ReportFormat { None, Text, Json };
@@ -128,12 +162,25 @@ int main(int argc, char **argv) {
                        clEnumValN(ReportFormat::Json, "json", "as docs/report.md says")));
   llvm::cl::opt<std::string> reportFile("report-file", llvm::cl::desc("Write the report here, and the IR as usual"),
                                         llvm::cl::value_desc("file"));
+  llvm::cl::opt<std::string> stages("dump-stages", llvm::cl::desc("Write the IR after each pass to this folder"),
+                                    llvm::cl::value_desc("folder"));
+  llvm::cl::opt<std::string> bisected(
+      "bisect",
+      llvm::cl::desc(
+          "Execute the stages that --dump-stages wrote, name the first that computes something else, and stop"),
+      llvm::cl::value_desc("folder"));
+  llvm::cl::opt<double> tolerance("bisect-tolerance", llvm::cl::desc("Relative difference that --bisect allows [1e-5]"),
+                                  llvm::cl::init(1e-5));
+  llvm::cl::opt<int64_t> seed("bisect-seed", llvm::cl::desc("Seed of --bisect's random weights and batch"),
+                              llvm::cl::init(0));
   auto [inputName, outputName] = registerAndParseCLIOptions(
       argc, argv, "nd-opt: builds and shards the training step of a model, or runs the passes that are named\n",
       registry);
 
   if (listed)
     return listOperations(registry);
+  if (!bisected.empty())
+    return bisect(bisected, tolerance, seed, argv[0]);
   shortenDiagnostics();
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   llvm::Expected<nd::StepOptions> options = stepOptions.get();
@@ -141,6 +188,8 @@ int main(int argc, char **argv) {
     return fail(llvm::toString(options.takeError()));
   if (stepOptions.anyGiven())
     addStepPipeline(config, *options);
+  if (!stages.empty())
+    addStageDump(config, stages);
   if (!reportFile.empty() && format == ReportFormat::None)
     return fail("--report-file needs --report=text or --report=json");
 

@@ -24,4 +24,15 @@ def CombineCollectives : Pass<"nd-combine-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::nd::NDDialect"];
 }
 
+def VerifyCollectives : Pass<"rt-verify-collectives", "::mlir::ModuleOp"> {
+  let summary = "check that the collectives of all ranks meet";
+  let description = [{
+    All ranks run one program, straight lines and loops of constant counts, so all start the same collectives in the same order, and so does every group.
+    This checks what remains: each group is of axes of the mesh; sizes fit it, so that what a rank sends is what the others expect; a permutation sends each
+    position's data to one position; a start has its one wait behind it in its own block, also in a loop; and until then nothing writes what it sends, and
+    nothing reads or writes what it receives. Then no rank can wait for ever: take the first collective, in program order, that does not finish; all ranks
+    have finished those before it, so every rank of its group comes to start it, and it finishes.
+  }];
+}
+
 #endif // ND_COLLECTIVES_PASSES_TD

@@ -108,6 +108,16 @@ def VerifySharding : Pass<"nd-verify-sharding", "::mlir::ModuleOp"> {
   }];
 }
 
+def StripSharding : Pass<"nd-strip-sharding", "::mlir::ModuleOp"> {
+  let summary = "make the global view a program of one rank";
+  let description = [{
+    To execute a stage before `nd-partition` and compare it (`nd-opt --bisect`): encodings, shardings and the mesh go, reshards and `nd.as_partial` become
+    their operands, `nd.scale` a product. What is stored with padding stays so: `nd.blocks` of several ranks become an order of rows of one. A rank's
+    program is left as it is.
+  }];
+  let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
+}
+
 def PrintShardingRules : Pass<"nd-print-sharding-rules", "::mlir::ModuleOp"> {
   let summary = "print the sharding rule of every operation as a remark";
   let description = [{

@@ -1,0 +1,140 @@
+"""Every mutant of the compiler moves a number and is caught: by the verifier, or since the number is not that of one rank.
+
+docs/mutants.md lists them and who catches each; the test compares. test_meshes.py is what catches in CI what the verifier cannot see.
+"""
+
+import dataclasses
+import functools
+import math
+import pathlib
+import re
+import subprocess
+
+import pytest
+from mutants import MUTANTS, Step
+from nd_export import testing
+from support import run
+from training import Settings
+
+BOUND = 1e-5  # of test_meshes.py
+HOW = Settings(optimizer="sgd", lr=0.3, steps=2, batch=4, seq=13)
+MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "mutants.md"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """(model, mesh, options) -> the text of a rank's program."""
+
+    @functools.cache
+    def imported(name):
+        folder = tmp_path_factory.mktemp(name)
+        model = MODELS[name]()
+        testing.perturb(model, 0)
+        model.save_pretrained(folder / "hf")
+        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
+        run("nd-import", folder / "onnx" / "model.onnx", f"--batch={HOW.batch}", f"--seq={HOW.seq}", "-o", folder / "model.mlir")
+        return folder / "model.mlir"
+
+    @functools.cache
+    def build(name, mesh, options):
+        return run("nd-opt", f"--shard={mesh}", *HOW.options(), *options, "--keep-gradients", imported(name))
+
+    return build
+
+
+@dataclasses.dataclass
+class Trained:
+    losses: list[float]
+    norms: list[float]
+    tensors: dict
+
+
+def train(text, tokens, folder):
+    """Two steps of a program; None where it does not compile or run."""
+    import json
+
+    from safetensors.torch import load_file
+
+    folder.mkdir()
+    (folder / "step.mlir").write_text(text)
+    commands = [
+        ("nd-compile", folder / "step.mlir", "-o", folder / "prog"),
+        ("nd-run", folder / "prog", "--data", tokens, "--data-dtype=uint16", "--no-shuffle", "--threads=1", "--steps", HOW.steps)
+        + ("--metrics", folder / "metrics.jsonl", "--save", folder / "saved", "--dump-gradients", folder / "gradients"),
+    ]
+    for command in commands:
+        if subprocess.run([str(c) for c in command], capture_output=True, timeout=120).returncode:
+            return None
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    tensors = {f"gradient {n}": t for n, t in load_file(folder / "gradients" / "gradients.safetensors").items()}
+    for file in sorted((folder / "saved").glob("*.safetensors")):
+        tensors |= {f"weight {n}": t for n, t in load_file(file).items()}
+    return Trained([r["loss"] for r in rows], [r["grad_norm"] for r in rows], tensors)
+
+
+def largest_difference(ours, reference):
+    """Relative, over losses, norms, and all gradients or weights together."""
+    pairs = zip(ours.losses + ours.norms, reference.losses + reference.norms, strict=True)
+    differences = [abs(a - b) / abs(b) for a, b in pairs]
+    for kind in ("gradient", "weight"):
+        names = [n for n in reference.tensors if n.startswith(kind)]
+        square = [sum(t.double().norm().item() ** 2 for t in ts) for ts in (
+            [ours.tensors[n].double() - reference.tensors[n].double() for n in names],
+            [reference.tensors[n] for n in names],
+        )]  # fmt: skip
+        differences.append(math.sqrt(square[0] / square[1]))
+    return max(d if math.isfinite(d) else math.inf for d in differences)
+
+
+@pytest.fixture(scope="module")
+def reference(program, tokens, tmp_path_factory):
+    """The model on one rank."""
+
+    @functools.cache
+    def build(name):
+        return train(program(name, "dp1", ()), tokens[0], tmp_path_factory.mktemp("one") / "run")
+
+    return build
+
+
+def verify(text, folder):
+    """What the verifier says, or nothing."""
+    file = folder / "mutant.mlir"
+    file.write_text(text)
+    command = ["nd-opt", "-nd-verify-sharding", file, "-o", "/dev/null"]
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode != 0) == ("error:" in done.stderr), done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.name.replace(" ", "-"))
+def test_is_caught(mutant, program, reference, tokens, tmp_path):
+    text = program(mutant.model, mutant.mesh, mutant.options)
+    step = Step(text)
+    mutant.edit(step)
+    mutated = step.text()
+    ours = train(mutated, tokens[0], tmp_path / "run")
+    if mutant.moves:
+        assert ours is not None, "does not run"
+        assert largest_difference(ours, reference(mutant.model)) > BOUND, "moves no number"
+    error = verify(mutated, tmp_path)
+    if mutant.caught:
+        assert re.search(mutant.caught, error), f"the verifier says: {error or 'nothing'}"
+    else:
+        assert not error, f"the verifier catches it too; say so in the list: {error}"
+
+
+@pytest.mark.parametrize(
+    ("model", "mesh", "options"), sorted({(m.model, m.mesh, m.options) for m in MUTANTS}), ids=lambda v: str(v)
+)
+def test_unmutated_programs_compute_what_one_rank_does(model, mesh, options, program, reference, tokens, tmp_path):
+    text = program(model, mesh, options)
+    assert not verify(text, tmp_path)
+    assert largest_difference(train(text, tokens[0], tmp_path / "run"), reference(model)) <= BOUND
+
+
+def test_document_lists_them():
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    expected = [(m.name, m.pitfalls, "verifier" if m.caught else "`test_meshes.py`") for m in MUTANTS]
+    assert rows[2 : 2 + len(expected)] == expected
