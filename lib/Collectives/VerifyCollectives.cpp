@@ -53,7 +53,7 @@ public:
   LogicalResult run(Block &block) {
     SmallVector<InFlight> inFlight;
     for (Operation &op : block) {
-      for (const InFlight &moving : inFlight)
+      for (InFlight &moving : inFlight)
         if (failed(verifyUse(&op, moving)))
           return failure();
       if (auto wait = dyn_cast<rt::WaitOp>(op))
@@ -158,7 +158,7 @@ private:
     });
   }
 
-  LogicalResult verifyUse(Operation *op, const InFlight &moving) {
+  LogicalResult verifyUse(Operation *op, InFlight &moving) {
     if (isa<rt::ViewOp, rt::WaitOp>(op))
       return success();
     LogicalResult result = success();

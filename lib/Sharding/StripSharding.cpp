@@ -6,6 +6,7 @@
 
 #include "Program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Passes.h"
 

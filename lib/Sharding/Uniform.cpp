@@ -42,9 +42,11 @@ bool Uniform::compute(Value value, int64_t dim) {
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (isa<AllReduceOp>(op))
     return isAlong(op->getOperand(index), dim);
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return dim != static_cast<int64_t>(iota.getDim());
   auto sharded = dyn_cast<ShardingRuleOpInterface>(op);
   // What attention computes depends on the places of its queries.
-  if (!sharded || isa<AttentionOp, AttentionGradOp, IotaOp>(op))
+  if (!sharded || isa<AttentionOp, AttentionGradOp>(op))
     return false;
   FailureOr<ShardingRule> rule = sharded.getShardingRule();
   if (failed(rule))

@@ -231,6 +231,7 @@ MUTANTS = [
     Mutant("a lookup takes a shard for the table", "18, 20", "llama", "dp2,tp2", on([r"nd\.take %arg"], r" \{shard_axes = .*?\}", ""),
            "along tp: the rows of the table are sharded"),
     Mutant("the gradient of the table takes a shard for it", "18, 20", "llama", "dp2,tp2",
+           # Without the axes it writes beyond its result.
            on([r"= nd\.scatter_add"], r" \{shard_axes = .*?\}", ""), "along tp: ", moves=False),
     Mutant("places in the vocabulary are those of the first shard", "15, 20", "llama", "dp2,tp2",
            on([r"nd\.iota"], r" \{shard_axes = .*?\}", ""), "along tp: .*which is equal on all ranks"),

@@ -5,6 +5,7 @@ docs/mutants.md lists them and who catches each; the test compares. test_meshes.
 
 import dataclasses
 import functools
+import json
 import math
 import pathlib
 import re
@@ -13,6 +14,7 @@ import subprocess
 import pytest
 from mutants import MUTANTS, Step
 from nd_export import testing
+from safetensors.torch import load_file
 from support import run
 from training import Settings
 
@@ -33,7 +35,14 @@ def program(tmp_path_factory):
         testing.perturb(model, 0)
         model.save_pretrained(folder / "hf")
         run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-        run("nd-import", folder / "onnx" / "model.onnx", f"--batch={HOW.batch}", f"--seq={HOW.seq}", "-o", folder / "model.mlir")
+        run(
+            "nd-import",
+            folder / "onnx" / "model.onnx",
+            f"--batch={HOW.batch}",
+            f"--seq={HOW.seq}",
+            "-o",
+            folder / "model.mlir",
+        )
         return folder / "model.mlir"
 
     @functools.cache
@@ -52,15 +61,21 @@ class Trained:
 
 def train(text, tokens, folder):
     """Two steps of a program; None where it does not compile or run."""
-    import json
-
-    from safetensors.torch import load_file
-
     folder.mkdir()
     (folder / "step.mlir").write_text(text)
     commands = [
         ("nd-compile", folder / "step.mlir", "-o", folder / "prog"),
-        ("nd-run", folder / "prog", "--data", tokens, "--data-dtype=uint16", "--no-shuffle", "--threads=1", "--steps", HOW.steps)
+        (
+            "nd-run",
+            folder / "prog",
+            "--data",
+            tokens,
+            "--data-dtype=uint16",
+            "--no-shuffle",
+            "--threads=1",
+            "--steps",
+            HOW.steps,
+        )
         + ("--metrics", folder / "metrics.jsonl", "--save", folder / "saved", "--dump-gradients", folder / "gradients"),
     ]
     for command in commands:
@@ -135,6 +150,10 @@ def test_unmutated_programs_compute_what_one_rank_does(model, mesh, options, pro
 
 
 def test_document_lists_them():
-    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    rows = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in DOCUMENT.read_text().splitlines()
+        if line.startswith("|")
+    ]
     expected = [(m.name, m.pitfalls, "verifier" if m.caught else "`test_meshes.py`") for m in MUTANTS]
     assert rows[2 : 2 + len(expected)] == expected
