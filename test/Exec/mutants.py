@@ -1,6 +1,7 @@
 """Mutants of a rank's program: what a wrong sharding pass would have written, made from what the right one writes.
 
-A mutant edits the text of `nd-opt --shard=...`. Operations are found by what they are and by the tensors they name, never by number.
+A mutant edits the text of `nd-opt --shard=...`. Operations are found by what they are and by the tensors they name, never by
+number.
 """
 
 import dataclasses
@@ -223,12 +224,14 @@ MUTANTS = [
     Mutant("the clip norm is that of partial gradients", "14, 28", "llama", "dp2,tp2", norm_of_partial_gradients,
            f"along dp: .*'arith.mulf' {PARTIAL}"),
     Mutant("a row product is not summed", "15", "llama", "cp2,tp2",
-           lambda s: s.skip(s.find(r"nd\.all_reduce +sum", "'nd.dot_general' combines")), "along tp: .*is a partial sum", OFF),
+           lambda s: s.skip(s.find(r"nd\.all_reduce +sum", "'nd.dot_general' combines")), "along tp: .*is a partial sum",
+           OFF),
     Mutant("every rank adds the bias", "15", "gpt2", "dp2,tp2", bias_on_every_rank,
            "along tp: operand . of 'arith.addf' is a partial sum", OFF),
     Mutant("the maximum of the logits is that of a shard", "15", "llama", "dp2,tp2",
            lambda s: s.skip(s.find(r"nd\.all_reduce +max")), "along tp: .*is a partial max"),
-    Mutant("a lookup takes a shard for the table", "18, 20", "llama", "dp2,tp2", on([r"nd\.take %arg"], r" \{shard_axes = .*?\}", ""),
+    Mutant("a lookup takes a shard for the table", "18, 20", "llama", "dp2,tp2", on([r"nd\.take %arg"],
+           r" \{shard_axes = .*?\}", ""),
            "along tp: the rows of the table are sharded"),
     Mutant("the gradient of the table takes a shard for it", "18, 20", "llama", "dp2,tp2",
            # Without the axes it writes beyond its result.
@@ -239,7 +242,8 @@ MUTANTS = [
     Mutant("padded labels count", "20, 27", "llama", "dp2,cp2",
            on([r"func\.func"], r"nd\.pad_value = -100", "nd.pad_value = 0")),
     Mutant("positions are those of a contiguous shard", "21", "llama", "dp2,cp2",
-           on([r"func\.func"], r"(%arg1: tensor<2x8xi64> \{nd\.chunks = \{dim = 1 : i64, order = array<i64: )0, 3, 1, 2", r"\g<1>0, 1, 2, 3"),
+           on([r"func\.func"], r"(%arg1: tensor<2x8xi64> \{nd\.chunks = \{dim = 1 : i64, order = array<i64: )0, 3, 1, 2",
+              r"\g<1>0, 1, 2, 3"),
            "has the sequence in"),
     Mutant("attention takes zig-zag chunks for contiguous ones", "21", "llama", "dp2,cp2",
            everywhere("order = array<i64: 0, 3, 1, 2>, ", "", r"= nd\.attention"), "has the sequence in"),

@@ -1,6 +1,7 @@
 """Every mutant of the compiler moves a number and is caught: by the verifier, or since the number is not that of one rank.
 
-docs/mutants.md lists them and who catches each; the test compares. test_meshes.py is what catches in CI what the verifier cannot see.
+docs/mutants.md lists them and who catches each; the test compares. test_meshes.py is what catches in CI what the verifier cannot
+see.
 """
 
 import dataclasses
