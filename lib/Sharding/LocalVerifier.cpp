@@ -352,13 +352,17 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
     return error(op, axis) << "'" << op->getName() << "' needs the whole of operand " << *sharded << ", which is "
                            << states.find(op->getOperand(*sharded))->second.str();
   // The part of a whole operand that belongs to the shard is the whole itself only where its slices are all equal.
+  // Attention's mask may have a size of 1 for any, which says the same where a rank has a batch or head of one.
+  auto broadcasts = [&](unsigned index, unsigned dim) {
+    return isa<AttentionOp, AttentionGradOp>(op) && typeOf(op->getOperand(index)).getDimSize(dim) == 1;
+  };
   std::optional<unsigned> whole;
   for (auto [index, tensor] : llvm::enumerate(rule.operands)) {
     if (states.find(op->getOperand(index))->second.kind != State::Kind::Same || llvm::is_contained(rule.addends, index))
       continue;
     for (auto [dim, dimFactors] : llvm::enumerate(tensor))
       for (int64_t factor : dimFactors)
-        if (factors.test(factor) && !uniform.isAlong(op->getOperand(index), dim)) {
+        if (factors.test(factor) && !broadcasts(index, dim) && !uniform.isAlong(op->getOperand(index), dim)) {
           factors.reset(factor);
           whole = index;
         }

@@ -223,3 +223,35 @@ func.func @wrong_before(%x: tensor<4x4xf32> {nd.sharding = #nd.sharding<@mesh, [
   %0 = nd.permute %x over @mesh ["dp", "tp"] sources = [0, 2, 1, 3] before = <@mesh, [{"tp"}, {}]> after = <@mesh, [{"dp"}, {}]> instance = 1 name = "x" reason = "" : tensor<4x4xf32>
   return
 }
+
+// -----
+
+// Places of the first shard on every rank.
+nd.mesh @mesh axes [#nd.axis<"tp" = 2, tensor>]
+func.func @same_places(%x: tensor<4x4xi32> {nd.sharding = #nd.sharding<@mesh, [{"tp"}, {}]>, nd.global_shape = array<i64: 8, 4>}) {
+  %0 = nd.iota dim = 1 : tensor<4x4xi32>
+  %1 = arith.addi %x, %0 : tensor<4x4xi32>
+  %2 = nd.iota dim = 0 : tensor<4x4xi32>
+  // expected-error @+1 {{along tp: 'arith.addi' joins operand 0, which is sharded in dimension 0, with operand 1, which is equal on all ranks: no rank has its own part of it}}
+  %3 = arith.addi %1, %2 : tensor<4x4xi32>
+  return
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"tp" = 2, tensor>]
+func.func @whole_result(%x: tensor<4xf32> {nd.sharding = #nd.sharding<@mesh, [{}]>, nd.global_shape = array<i64: 4>})
+    -> (tensor<4xf32> {nd.sharding = #nd.sharding<@mesh, [{"tp"}]>, nd.global_shape = array<i64: 8>}) {
+  // expected-error @+1 {{along tp: result 0 is equal on all ranks, but has to be sharded in dimension 0}}
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// Positions in another order than the tokens.
+nd.mesh @mesh axes [#nd.axis<"cp" = 2, context>]
+// expected-error @+1 {{argument 1 has the sequence in the natural order, but argument 0 in the order [0, 3, 1, 2]}}
+func.func @order(%x: tensor<2x8xi64> {nd.chunks = {dim = 1 : i64, order = array<i64: 0, 3, 1, 2>, size = 4 : i64}, nd.global_shape = array<i64: 2, 16>, nd.sequence = 1 : i64, nd.sharding = #nd.sharding<@mesh, [{}, {"cp"}]>},
+                 %p: tensor<2x8xi64> {nd.global_shape = array<i64: 2, 16>, nd.sequence = 1 : i64, nd.sharding = #nd.sharding<@mesh, [{}, {"cp"}]>}) {
+  return
+}
