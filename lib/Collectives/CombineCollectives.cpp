@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "nd/Collectives/Passes.h"
@@ -177,26 +178,43 @@ private:
   size_t ahead = 0;
 };
 
-/// Gathers of a unit stand where the first of them does, as far as their operands are there.
-void combineUnit(ArrayRef<Operation *> gathers, int64_t bucketBytes) {
+/// Moves what `op` reads before `point`, where it is nothing but other forms of what is there already (a shard in the
+/// type of computation, padded...). Fails, and moves nothing, where it is more.
+bool hoistOperands(Operation *op, Operation *point) {
+  SmallVector<Operation *> needed;
+  llvm::DenseSet<Operation *> seen;
+  std::function<bool(Operation *)> visit = [&](Operation *source) {
+    if (!source || source->isBeforeInBlock(point) || !seen.insert(source).second)
+      return true;
+    if (!isa<arith::ConstantOp, arith::TruncFOp, arith::ExtFOp, ReshapeOp, TransposeOp, SliceOp, BroadcastOp, PadOp,
+             AllSliceOp>(source))
+      return false;
+    for (Value operand : source->getOperands())
+      if (!visit(operand.getDefiningOp()))
+        return false;
+    needed.push_back(source);
+    return true;
+  };
+  for (Value operand : op->getOperands())
+    if (!visit(operand.getDefiningOp()))
+      return false;
+  for (Operation *source : needed)
+    source->moveBefore(point);
+  return true;
+}
+
+/// Gathers of a unit are one, of any size, where the first of them stands, as far as their operands are there.
+void combineUnit(ArrayRef<Operation *> gathers) {
   SmallVector<Operation *> pending;
-  int64_t pendingBytes = 0;
   auto complete = [&] {
     if (pending.size() > 1)
       merge(pending, pending.front());
     pending.clear();
-    pendingBytes = 0;
   };
   for (Operation *op : gathers) {
-    int64_t bytes = payloadBytes(op);
-    bool ready = llvm::all_of(op->getOperands(), [&](Value operand) {
-      Operation *source = operand.getDefiningOp();
-      return !source || pending.empty() || source->isBeforeInBlock(pending.front());
-    });
-    if (!pending.empty() && (!ready || pendingBytes + bytes > bucketBytes))
+    if (!pending.empty() && !hoistOperands(op, pending.front()))
       complete();
     pending.push_back(op);
-    pendingBytes += bytes;
   }
   complete();
 }
@@ -214,7 +232,7 @@ LogicalResult combine(Block &block, int64_t bucketBytes) {
     for (auto &[key, collectives] : byKey)
       if (collectives.size() > 1 && isWanted(collectives.front())) {
         if (isa<AllGatherOp>(collectives.front()) && collectives.front()->hasAttr(names::kUnit))
-          combineUnit(collectives, bucketBytes);
+          combineUnit(collectives);
         else
           Combiner(block, collectives, bucketBytes).run();
       }

@@ -23,6 +23,10 @@ namespace {
 
 bool isView(Operation *op) { return isa_and_nonnull<ReshapeOp, TransposeOp, SliceOp>(op); }
 
+bool isCollective(Operation *op) {
+  return isa_and_nonnull<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op);
+}
+
 Value rootOf(Value value) {
   while (isView(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
@@ -180,7 +184,7 @@ private:
       int64_t bytes = 0;
       for (Value result : op->getResults())
         bytes += bytesOf(result);
-      if (isView(op) || bytes < large || llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
+      if (isView(op) || isCollective(op) || bytes < large || llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
         continue;
       int64_t wanted = operations.size();
       for (Value result : op->getResults())
@@ -250,6 +254,10 @@ private:
   bool isEager(int64_t position) {
     Operation *op = operations[position];
     if (op->getNumResults() == 0 || isa<arith::ConstantOp>(op))
+      return false;
+    // nd-schedule-collectives has put computation between a collective and its readers.
+    if (isCollective(op) ||
+        llvm::any_of(op->getOperands(), [](Value operand) { return isCollective(rootOf(operand).getDefiningOp()); }))
       return false;
     int64_t needed = 0, freed = 0, read = 0;
     for (Value result : op->getResults())

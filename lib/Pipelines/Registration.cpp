@@ -20,6 +20,7 @@
 #include "nd/Import/ONNX/Passes.h"
 #include "nd/Memory/Passes.h"
 #include "nd/Pipelines/HostPipeline.h"
+#include "nd/Schedule/Passes.h"
 #include "nd/Sharding/Passes.h"
 #include "nd/Training/Passes.h"
 
@@ -38,6 +39,7 @@ void nd::registerPasses() {
   registerNDLoweringPasses();
   registerNDMemoryPasses();
   onnx::registerNDImportPasses();
+  registerNDSchedulePasses();
   registerNDShardingPasses();
   registerNDTrainingPasses();
   registerNDTransformsPasses();

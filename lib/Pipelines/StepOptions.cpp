@@ -101,6 +101,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--cp={0}: modes are auto, ring, gather and ulysses", cpMode));
   if (zero < 1 || zero > 3)
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
+  if (prefetchUnits < 1)
+    return refuse(llvm::formatv("--prefetch-units={0}: a gather starts at least 1 unit ahead", prefetchUnits));
   if (llvm::Expected<System> known = System::find(system); !known)
     return known.takeError();
   if (forwardOnly && microbatches != 1)

@@ -72,6 +72,8 @@ struct StepOptionsCL::Options {
                         cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
   cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),
                              cl::cat(category)};
+  cl::opt<int64_t> prefetchUnits{"prefetch-units", cl::init(defaults.prefetchUnits), cl::cat(category),
+                                 cl::desc("Units of parameters (a block...) that gathers run ahead at most [1]")};
   cl::opt<std::string> cpMode{"cp", cl::init(defaults.cpMode), cl::value_desc("auto|ring|gather|ulysses"),
                               cl::desc("How attention reaches keys of other ranks [auto]"), cl::cat(category)};
   cl::opt<Switch> sequenceParallel{
@@ -91,7 +93,7 @@ struct StepOptionsCL::Options {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
                  microbatches, schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero,
-                 keepGathered, sequenceParallel);
+                 keepGathered, sequenceParallel, prefetchUnits);
   }
 };
 
@@ -142,6 +144,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.zero = options->zero;
   result.cpMode = options->cpMode;
   result.keepGathered = options->keepGathered;
+  result.prefetchUnits = options->prefetchUnits;
   result.sequenceParallel = options->sequenceParallel == Options::Switch::On;
   result.system = options->system;
   result.nodes = options->nodes;

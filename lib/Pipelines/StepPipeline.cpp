@@ -73,6 +73,9 @@ ShardingOptions shardingOf(const StepOptions &options, bool isSharded) {
   sharding.cpMode = options.cpMode;
   sharding.keepGathered = options.keepGathered;
   sharding.sequenceParallel = options.sequenceParallel;
+  sharding.prefetchUnits = options.prefetchUnits;
+  sharding.system = options.system;
+  sharding.nodes = options.nodes;
   return sharding;
 }
 

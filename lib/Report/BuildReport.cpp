@@ -11,6 +11,7 @@
 #include "Warnings.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Pipelines/HostPipeline.h"
+#include "nd/Schedule/UnitWindows.h"
 #include "nd/Support/Locations.h"
 
 using namespace mlir;
@@ -166,8 +167,14 @@ private:
     WorkCounter work(module);
     CostModel model(report.system);
     Timeline timeline(program, work, model, times);
-    for (auto [start, collective] : llvm::zip_equal(starts, report.collectives))
+    UnitWindows windows(program);
+    for (auto [start, collective] : llvm::zip_equal(starts, report.collectives)) {
       collective.exposed = timeline.getExposed(start);
+      if (const UnitWindows::Unit *unit = windows.find(start)) {
+        collective.unit = unit->name.str();
+        collective.unitsAhead = unit->ahead;
+      }
+    }
     report.compute.productFlops = timeline.getProducts();
     report.compute.elementwiseFlops = timeline.getElementwise();
     report.compute.type = timeline.getType();

@@ -104,6 +104,10 @@ private:
     json.attribute("phase", collective.phase);
     json.attribute("seconds", collective.seconds);
     json.attribute("exposed_seconds", collective.exposed);
+    if (!collective.unit.empty()) {
+      json.attribute("unit", collective.unit);
+      json.attribute("units_ahead", collective.unitsAhead);
+    }
   }
 
   /// Whole where all ranks send as much.
@@ -137,6 +141,10 @@ private:
     json.attributeObject("live_at_peak", [&] {
       for (int index = 0; index < kMemoryClasses; ++index)
         json.attribute(stringify(static_cast<MemoryClass>(index)), report.memory.live[index]);
+    });
+    json.attributeObject("most_by_class", [&] {
+      for (int index = 0; index < kMemoryClasses; ++index)
+        json.attribute(stringify(static_cast<MemoryClass>(index)), report.memory.most[index]);
     });
     json.attribute("peak_at", report.memory.peakAt);
   }

@@ -170,21 +170,28 @@ private:
   std::vector<Move> moves;
 };
 
-/// The operation at which most is live.
-int64_t peakTime(const ProgramLifetimes &memory) {
-  std::map<int64_t, int64_t> change;
-  for (const auto &[root, life] : memory.getShared()) {
+/// How much is live, by time.
+class LiveBytes {
+public:
+  void add(const ProgramLifetimes::Lifetime &life) {
     change[life.first] += life.bytes;
     change[life.last + 1] -= life.bytes;
   }
-  int64_t live = 0, most = -1, peak = 0;
-  for (auto [time, delta] : change)
-    if ((live += delta) > most) {
-      most = live;
-      peak = time;
-    }
-  return peak;
-}
+
+  /// The operation at which most is live, and how much that is.
+  std::pair<int64_t, int64_t> peak() const {
+    int64_t live = 0, most = -1, peak = 0;
+    for (auto [time, delta] : change)
+      if ((live += delta) > most) {
+        most = live;
+        peak = time;
+      }
+    return {peak, std::max<int64_t>(most, 0)};
+  }
+
+private:
+  std::map<int64_t, int64_t> change;
+};
 
 } // namespace
 
@@ -193,13 +200,23 @@ MemoryReport nd::reportMemory(rt::ProgramOp program, StringRef computeType) {
   report.arena = static_cast<int64_t>(program.getArenaBytes().value_or(0));
   Classifier classifier(program, computeType);
   ProgramLifetimes memory(program);
+  LiveBytes all, byClass[kMemoryClasses];
+  for (const auto &[root, life] : memory.getShared()) {
+    all.add(life);
+    byClass[static_cast<int>(classifier.classOf(root))].add(life);
+  }
+  for (int index = 0; index < kMemoryClasses; ++index)
+    report.most[index] = byClass[index].peak().second;
   auto add = [&](Operation *root, int64_t bytes) {
     report.live[static_cast<int>(classifier.classOf(root))] += bytes;
     report.peakLive += bytes;
   };
-  for (rt::TensorOp tensor : memory.getFixed())
-    add(tensor, rt::getBytes(tensor.getBuffer().getType()));
-  int64_t peak = peakTime(memory);
+  for (rt::TensorOp tensor : memory.getFixed()) {
+    int64_t bytes = rt::getBytes(tensor.getBuffer().getType());
+    add(tensor, bytes);
+    report.most[static_cast<int>(classifier.classOf(tensor))] += bytes;
+  }
+  int64_t peak = all.peak().first;
   for (const auto &[root, life] : memory.getShared())
     if (life.first <= peak && peak <= life.last)
       add(root, life.bytes);

@@ -6,6 +6,7 @@
 
 #include "GatherUnits.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Schedule/UnitWindows.h"
 
 using namespace mlir;
 using namespace nd;
@@ -26,7 +27,7 @@ std::optional<unsigned> blockOf(StringRef name, ArrayAttr blocks) {
 
 GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(program.function), analysis(analysis) {
   auto module = function->getParentOfType<ModuleOp>();
-  auto blocks = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kModel, "blocks"));
+  blocks = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kModel, "blocks"));
   auto keep = dyn_cast_or_null<BoolAttr>(names::moduleEntry(module, names::kPlan, "keep_gathered"));
   if (!blocks)
     blocks = ArrayAttr::get(function.getContext(), {});
@@ -66,4 +67,15 @@ bool GatherUnits::isGatheredAgain(Value value, Operation *user) const {
     return false;
   BlockArgument parameter = getWeightBehind(value, function);
   return parameter && again.contains(parameter);
+}
+
+StringAttr GatherUnits::getName(Value value, bool isAgain) const {
+  BlockArgument parameter = getWeightBehind(value, function);
+  if (!parameter)
+    return {};
+  unsigned unit = getUnit(parameter);
+  StringRef name = "embedding";
+  if (unit > 0)
+    name = unit <= blocks.size() ? cast<StringAttr>(blocks[unit - 1]).getValue() : StringRef("head");
+  return StringAttr::get(function.getContext(), name + Twine(isAgain ? kAgain : ""));
 }

@@ -25,10 +25,14 @@ public:
   bool isGatheredAgain(mlir::Value value, mlir::Operation *user) const;
   /// The unit of a parameter: 0 the embedding, then the blocks, then the last.
   unsigned getUnit(mlir::BlockArgument parameter) const { return units.lookup(parameter); }
+  /// What `nd.unit` of a gather says: the unit of the parameter behind `value`, and whether it is gathered once more.
+  /// Null for what is no parameter.
+  mlir::StringAttr getName(mlir::Value value, bool isAgain) const;
 
 private:
   mlir::func::FuncOp function;
   const Analysis &analysis;
+  mlir::ArrayAttr blocks;
   llvm::DenseMap<mlir::BlockArgument, unsigned> units;
   llvm::DenseSet<mlir::Value> again; ///< parameters that backward gathers again
 };

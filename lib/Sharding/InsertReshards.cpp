@@ -54,7 +54,7 @@ std::string purposeOf(Value value, func::FuncOp function) {
 class Inserter {
 public:
   Inserter(Program &program, const Analysis &analysis, const StatePlan &plan)
-      : program(program), plan(plan), mesh(plan.getMesh()), units(program, analysis) {}
+      : program(program), analysis(analysis), plan(plan), mesh(plan.getMesh()), units(program, analysis) {}
 
   LogicalResult run() {
     for (BlockArgument argument : program.getBody().getArguments())
@@ -131,6 +131,8 @@ private:
         OpBuilder builder(operand.getOwner());
         resharded =
             createReshard(builder, found, wanted, operand.getOwner()->getLoc(), user + " needs it sharded otherwise");
+        if (StringAttr unit = units.getName(value, isAgain); unit && !analysis.isUpdate(operand.getOwner()))
+          resharded.getDefiningOp()->setAttr(names::kUnit, unit);
       }
       found = resharded;
     }
@@ -219,6 +221,7 @@ private:
   }
 
   Program &program;
+  const Analysis &analysis;
   const StatePlan &plan;
   const MeshView &mesh;
   DenseMap<Value, Value> reduced;

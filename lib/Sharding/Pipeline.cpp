@@ -7,6 +7,7 @@
 #include "nd/Sharding/Pipeline.h"
 #include "mlir/Transforms/Passes.h"
 #include "nd/Collectives/Passes.h"
+#include "nd/Schedule/Passes.h"
 #include "nd/Sharding/Passes.h"
 
 using namespace mlir;
@@ -32,4 +33,9 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   // Constants were copied per use, and products by numbers left broadcasts that nobody reads.
   pm.addPass(createCSEPass());
   pm.addPass(createVerifySharding());
+  ScheduleCollectivesOptions schedule;
+  schedule.prefetchUnits = options.prefetchUnits;
+  schedule.systemName = options.system;
+  schedule.nodes = options.nodes;
+  pm.addPass(createScheduleCollectives(schedule));
 }

@@ -17,8 +17,8 @@ def CombineCollectives : Pass<"nd-combine-collectives", "::mlir::ModuleOp"> {
     its own) and stands where its last operand is ready. Operations that wait for it move behind it, unless a later collective of its kind waits for them:
     then it is complete before. All-reduces of single numbers stay apart.
 
-    Gathers are there for their readers: one is complete before the first operation that waits for it. Gathers with one `nd.unit` stand where the first of
-    them does: give the gathers of a block's forward one name and those of its backward another.
+    Gathers are there for their readers: one is complete before the first operation that waits for it. Gathers with one `nd.unit` are one
+    whatever they hold, and stand where the first of them does: give the gathers of a block's forward one name and those of its backward another.
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "33554432", "bytes on a rank that complete a collective">];
   let dependentDialects = ["::nd::NDDialect"];

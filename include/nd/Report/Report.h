@@ -42,6 +42,8 @@ struct CollectiveReport {
   int64_t payload = 0;
   SentBytes sent; ///< by all ranks, each time
   double seconds = 0.0;
+  std::string unit; ///< of a gather of parameters: what is gathered together
+  int64_t unitsAhead = 0; ///< how many units come into use between its start and its own use
   double exposed = 0.0; ///< seconds that a rank waits for it in a step
 
   int64_t sentTotal() const { return times * sent.total; }
@@ -66,6 +68,8 @@ llvm::StringRef stringify(MemoryClass memoryClass);
 struct MemoryReport {
   /// Bytes that are live at the peak, exactly.
   std::array<int64_t, kMemoryClasses> live{};
+  /// Of each class the most that is live at any time.
+  std::array<int64_t, kMemoryClasses> most{};
   int64_t peakLive = 0; ///< their sum
   int64_t arena = 0;    ///< what a rank allocates: the peak, alignment, and what no order of places could avoid
   std::string peakAt;   ///< the operation at which the peak is reached

@@ -33,6 +33,11 @@ struct ShardingOptions {
   std::string cpMode = "auto";
   /// Activations between tensor-parallel regions are sharded over the sequence.
   bool sequenceParallel = true;
+  /// Units that gathers of parameters run ahead at most.
+  int64_t prefetchUnits = 1;
+  /// What the step runs on.
+  std::string system = "host";
+  int64_t nodes = 0;
 
   /// Reads `dp2,fsdp*,tp2`: axes in any order, under any of their names (`dp` or `dp_replicate`, `fsdp` or `dp_shard`,
   /// `cp`, `tp`), each followed by its size; one size may be `*` where `ranks` is given. An empty text is `dp1` (or

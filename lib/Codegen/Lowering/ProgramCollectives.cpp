@@ -12,6 +12,7 @@
 
 #include "ProgramBuilder.h"
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
 using namespace nd;
@@ -41,6 +42,8 @@ void ProgramBuilder::startCollective(Operation *op, rt::CollectiveKind kind, Arr
       builder.getDenseI64ArrayAttr(permutation),
       reduction ? static_cast<rt::Reduction>(reduction.getValue()) : rt::Reduction::sum,
       builder.getStringAttr(listOf(names)), reason.empty() ? StringAttr() : reason, isScalar);
+  if (Attribute unit = op->getAttr(names::kUnit))
+    storages.event.getDefiningOp()->setAttr(names::kUnit, unit);
   pending.push_back(std::move(storages));
 }
 
