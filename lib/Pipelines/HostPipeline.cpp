@@ -13,6 +13,7 @@
 #include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
 #include "nd/Memory/Passes.h"
+#include "nd/Schedule/Passes.h"
 #include "nd/Sharding/Passes.h"
 
 using namespace mlir;
@@ -29,8 +30,11 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<func::FuncOp>(createNDFormKernels());
+  // Forming kernels moves computation.
+  pm.addPass(createScheduleCollectives());
   pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
   pm.addPass(createNDToRT());
+  pm.addNestedPass<rt::ProgramOp>(createVerifyGathers());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
   pm.addPass(createVerifyCollectives());
 }

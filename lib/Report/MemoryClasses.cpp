@@ -173,7 +173,7 @@ private:
 /// How much is live, by time.
 class LiveBytes {
 public:
-  void add(const ProgramLifetimes::Lifetime &life) {
+  void add(const Lifetime &life) {
     change[life.first] += life.bytes;
     change[life.last + 1] -= life.bytes;
   }
@@ -214,7 +214,7 @@ MemoryReport nd::reportMemory(rt::ProgramOp program, StringRef computeType) {
   for (rt::TensorOp tensor : memory.getFixed()) {
     int64_t bytes = rt::getBytes(tensor.getBuffer().getType());
     add(tensor, bytes);
-    report.most[static_cast<int>(classifier.classOf(tensor))] += bytes;
+    report.most[static_cast<int>(classifier.classOf(tensor.getOperation()))] += bytes;
   }
   int64_t peak = all.peak().first;
   for (const auto &[root, life] : memory.getShared())

@@ -22,6 +22,9 @@ using namespace nd;
 
 namespace {
 
+/// How many units ahead a gather starts.
+constexpr llvm::StringLiteral kAhead = "nd.ahead";
+
 bool isCollective(Operation *op) {
   return isa_and_nonnull<AllGatherOp, AllReduceOp, ReduceScatterOp, AllToAllOp, PermuteOp>(op);
 }
@@ -29,8 +32,8 @@ bool isCollective(Operation *op) {
 bool isView(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp>(op); }
 
 /// Moves the gathers of units ahead. Units are in the order in which the program first reads them, and stay in it:
-/// every rank starts the same collectives in the same order. Each unit's gathers stand before the first reader of a unit
-/// before it, `prefetch` units back at most.
+/// every rank starts the same collectives in the same order. Each unit's gathers stand before the first reader of a
+/// unit before it, `prefetch` units back at most.
 class GatherScheduler {
 public:
   GatherScheduler(Block &block, int64_t prefetch, const Estimate *estimate)
@@ -49,8 +52,17 @@ public:
       if ((unit.reader = firstReader(unit)))
         sorted.push_back(&unit);
     llvm::stable_sort(sorted, [&](Unit *a, Unit *b) { return order.lookup(a->reader) < order.lookup(b->reader); });
-    for (size_t index = 0; index < sorted.size(); ++index)
-      move(*sorted[index], pointOf(sorted, index));
+    // Units that one kernel reads first come into use together.
+    SmallVector<Operation *> turns;
+    for (Unit *unit : sorted) {
+      if (turns.empty() || turns.back() != unit->reader)
+        turns.push_back(unit->reader);
+      size_t ahead = aheadOf(*unit, turns);
+      move(*unit, turns.size() == 1 ? &block.front() : *(turns.end() - 1 - ahead));
+      // Kernels and GEMMs say less of how long they take: what was decided before they are formed holds.
+      for (Operation *op : unit->gathers)
+        op->setAttr(kAhead, IntegerAttr::get(IntegerType::get(op->getContext(), 64), ahead));
+    }
   }
 
 private:
@@ -73,50 +85,58 @@ private:
     return first;
   }
 
-  /// Before the reader of the nearest unit from which on the products hide the unit's gathers.
-  Operation *pointOf(ArrayRef<Unit *> sorted, size_t index) const {
-    if (index == 0)
-      return &block.front();
-    size_t most = std::min<size_t>(index, prefetch), ahead = 1;
+  /// How many units ahead a unit's gathers start: as few as hide them behind products. Its own turn is the last.
+  size_t aheadOf(const Unit &unit, ArrayRef<Operation *> turns) const {
+    size_t most = std::min<size_t>(turns.size() - 1, prefetch), ahead = std::min<size_t>(most, 1);
+    if (auto decided = unit.gathers.front()->getAttrOfType<IntegerAttr>(kAhead))
+      return std::clamp<size_t>(decided.getInt(), ahead, most);
     if (estimate) {
       double needed = 0;
-      for (Operation *op : sorted[index]->gathers)
+      for (Operation *op : unit.gathers)
         needed += estimate->gather(op);
-      while (ahead < most && before(sorted[index]->reader) - before(sorted[index - ahead]->reader) < needed)
+      while (ahead < most && before(unit.reader) - before(*(turns.end() - 1 - ahead)) < needed)
         ++ahead;
     }
-    return sorted[index - ahead]->reader;
+    return ahead;
   }
 
   double before(Operation *op) const { return computed[order.lookup(op)]; }
 
-  /// Moves the unit's gathers before `point`, with the operations between that they need. Where these need more than
-  /// arguments and what is computed before `point`, nothing moves.
+  /// Moves the unit's gathers before `point`, with what they need that comes later, and with the views of their results
+  /// that come earlier. Where they need more than other forms of arguments, nothing moves.
   void move(const Unit &unit, Operation *point) {
-    llvm::SmallVector<Operation *> needed;
+    SmallVector<Operation *> moved;
     llvm::DenseSet<Operation *> seen;
     bool isFree = true;
     std::function<void(Operation *)> visit = [&](Operation *op) {
-      if (!op || (point != op && op->isBeforeInBlock(point)) || !seen.insert(op).second)
+      bool isGather = op && op->hasAttr(names::kUnit);
+      if (!op || (!isGather && op != point && op->isBeforeInBlock(point)) || !seen.insert(op).second)
         return;
-      isFree &= isMemoryEffectFree(op) && (isView(op) || op->hasAttr(names::kUnit) || isConversion(op));
+      isFree &= isGather || isView(op) || isConversion(op);
       for (Value operand : op->getOperands())
         visit(operand.getDefiningOp());
-      needed.push_back(op);
+      moved.push_back(op);
     };
     for (Operation *op : unit.gathers)
       visit(op);
     if (!isFree)
       return;
-    for (Operation *op : needed) {
-      if (op == point)
-        point = point->getNextNode();
+    for (size_t next = 0; next < moved.size(); ++next)
+      for (Operation *user : moved[next]->getUsers())
+        if (isView(user) && user->isBeforeInBlock(point) && seen.insert(user).second)
+          moved.push_back(user);
+    while (seen.contains(point))
+      point = point->getNextNode();
+    for (Operation *op : moved)
       op->moveBefore(point);
-    }
   }
 
   /// Of a parameter's shard into the type of computation; padding of one that does not divide.
   static bool isConversion(Operation *op) {
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      return llvm::all_of(kernel.getBody().front(), [](Operation &inner) {
+        return isa<YieldOp>(inner) || isView(&inner) || isConversion(&inner);
+      });
     return isa<arith::TruncFOp, arith::ExtFOp, PadOp, arith::ConstantOp, AllSliceOp, BroadcastOp>(op);
   }
 
@@ -128,8 +148,11 @@ private:
   llvm::MapVector<StringAttr, Unit> units;
 };
 
+/// As much as collectives of gradients combine.
+constexpr int64_t kBucket = 32 << 20;
+
 /// Holds back what reads reductions that no product waits for. Invariants while the block is written anew:
-///  - `held` are operations in program order, each of which reads one of `held` or a reduction that too few others have
+///  - `held` are operations in program order, each of which reads one of `held` or a reduction that too little has
 ///    started behind;
 ///  - what is held reads nothing that comes later, and nothing but what is held reads it.
 class ReaderScheduler {
@@ -149,7 +172,7 @@ public:
       }
       op->moveBefore(block.getTerminator());
       if (isDeferrable(op)) {
-        ++started;
+        started += payloadBytes(op);
         startedAt[op] = started;
         release();
       }
@@ -159,25 +182,37 @@ public:
   }
 
 private:
+  static bool isWork(Operation *op) {
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      return !kernel.getBody().getOps<ScatterAddOp>().empty();
+    return isa<DotGeneralOp, GemmOp, AttentionOp, AttentionGradOp, ScatterAddOp>(op);
+  }
+
   /// What a product or attention needs must not wait.
   void findWork() {
     for (Operation &op : llvm::reverse(block))
-      if (llvm::any_of(op.getUsers(), [&](Operation *user) {
-            return feedsWork.contains(user) || isa<DotGeneralOp, AttentionOp, AttentionGradOp, ScatterAddOp>(user);
-          }))
+      if (llvm::any_of(op.getUsers(), [&](Operation *user) { return feedsWork.contains(user) || isWork(user); }))
         feedsWork.insert(&op);
   }
 
   bool isDeferrable(Operation *op) const { return isCollective(op) && !feedsWork.contains(op); }
 
-  /// Whether an operation reads what is held, or a reduction behind which too few others have started.
+  static int64_t payloadBytes(Operation *op) {
+    return llvm::TypeSwitch<Operation *, int64_t>(op)
+        .Case<AllReduceOp, AllGatherOp, ReduceScatterOp>([](auto collective) { return collective.getPayloadBytes(); })
+        .Default([](Operation *) -> int64_t { return 0; });
+  }
+
+  /// Whether an operation reads what is held, or a reduction behind which too little else has started: as much as it
+  /// moves itself, but no more than a bucket.
   bool mustWait(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
       Operation *def = operand.getDefiningOp();
       if (!def)
         return false;
       auto it = startedAt.find(def);
-      return holding.contains(def) || (it != startedAt.end() && started - it->second < prefetch);
+      return holding.contains(def) ||
+             (it != startedAt.end() && started - it->second < prefetch * std::min(payloadBytes(def), kBucket));
     });
   }
 
@@ -203,29 +238,38 @@ private:
   llvm::DenseSet<Operation *> feedsWork, holding;
   llvm::DenseMap<Operation *, int64_t> startedAt;
   SmallVector<Operation *> held;
-  int64_t started = 0;
+  int64_t started = 0; ///< bytes
 };
 
 struct ScheduleCollectives : nd::impl::ScheduleCollectivesBase<ScheduleCollectives> {
   using ScheduleCollectivesBase::ScheduleCollectivesBase;
 
   void runOnOperation() override {
-    if (prefetchUnits < 1) {
+    if (prefetchUnits < 0) {
       getOperation().emitError() << "nd-schedule-collectives: prefetch-units=" << prefetchUnits.getValue()
                                  << ", but a gather starts at least 1 unit ahead";
       return signalPassFailure();
     }
+    int64_t prefetch = prefetchUnits;
+    if (prefetch == 0)
+      prefetch = names::moduleInt(getOperation(), names::kPlan, "prefetch_units").value_or(1);
     // One unit needs no estimate: a gather never starts later than that.
     std::unique_ptr<Estimate> estimate;
-    if (prefetchUnits > 1 && failed(readSystem(estimate)))
+    if (prefetch > 1 && failed(readSystem(estimate)))
       return signalPassFailure();
-    names::setModuleEntry(getOperation(), names::kPlan, "prefetch_units",
-                          Builder(&getContext()).getI64IntegerAttr(prefetchUnits));
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      for (Block &block : function.getBody()) {
-        GatherScheduler(block, prefetchUnits, estimate.get()).run();
-        ReaderScheduler(block, prefetchUnits).run();
-      }
+    if (getOperation()->hasAttr(names::kPlan))
+      names::setModuleEntry(getOperation(), names::kPlan, "prefetch_units",
+                            Builder(&getContext()).getI64IntegerAttr(prefetch));
+    SmallVector<Block *> blocks;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      for (Block &block : function.getBody())
+        blocks.push_back(&block);
+      function.walk([&](RepeatOp loop) { blocks.push_back(&loop.getBody().front()); });
+    }
+    for (Block *block : blocks) {
+      GatherScheduler(*block, prefetch, estimate.get()).run();
+      ReaderScheduler(*block, prefetch).run();
+    }
   }
 
   LogicalResult readSystem(std::unique_ptr<Estimate> &estimate) {

@@ -58,13 +58,16 @@ UnitWindows::UnitWindows(rt::ProgramOp program) {
     if (unit.lastReader)
       units.push_back(std::move(unit));
   llvm::stable_sort(units, [](const Unit &a, const Unit &b) { return a.firstRead < b.firstRead; });
-  for (Unit &unit : units)
-    unit.ahead = llvm::count_if(units, [&](const Unit &other) {
-      return other.firstRead > unit.start && other.firstRead < unit.firstRead;
-    });
+  // Units that one kernel reads first come into use together.
+  for (auto [index, unit] : llvm::enumerate(units))
+    unit.turn = index == 0 ? 0 : units[index - 1].turn + (units[index - 1].firstRead != unit.firstRead);
+  for (Unit &unit : units) {
+    auto inUse = llvm::find_if(units, [&](const Unit &other) { return other.firstRead > unit.start; });
+    unit.ahead = unit.turn - inUse->turn;
+  }
 }
 
 const UnitWindows::Unit *UnitWindows::find(Operation *start) const {
-  const auto *it = llvm::find_if(units, [&](const Unit &unit) { return llvm::is_contained(unit.starts, start); });
+  auto it = llvm::find_if(units, [&](const Unit &unit) { return llvm::is_contained(unit.starts, start); });
   return it == units.end() ? nullptr : &*it;
 }

@@ -28,7 +28,7 @@ struct VerifyGathers : nd::impl::VerifyGathersBase<VerifyGathers> {
     llvm::StringSet<> known;
     for (const UnitWindows::Unit &unit : units)
       known.insert(unit.name.getValue());
-    for (auto [index, unit] : llvm::enumerate(units)) {
+    for (const UnitWindows::Unit &unit : units) {
       if (unit.ahead > prefetch) {
         unit.starts.front()->emitError() << "gathers '" << unit.name.getValue() << "' " << unit.ahead
                                          << " units before its first reader; at most " << prefetch << " are allowed";
@@ -37,9 +37,10 @@ struct VerifyGathers : nd::impl::VerifyGathersBase<VerifyGathers> {
       // Gathered twice, so it is given back in between.
       StringRef name = unit.name.getValue();
       bool isGivenBack = name.ends_with(kAgain) || known.contains((name + kAgain).str());
-      if (isGivenBack && index + 2 < units.size() && unit.lastRead > units[index + 2].firstRead) {
+      const auto *later = llvm::find_if(units, [&](const UnitWindows::Unit &o) { return o.turn == unit.turn + 2; });
+      if (isGivenBack && later != units.end() && unit.lastRead > later->firstRead) {
         unit.lastReader->emitError() << "reads gathered parameters of '" << name << "' behind the first reader of '"
-                                     << units[index + 2].name.getValue()
+                                     << later->name.getValue()
                                      << "', two units later; they have to be given back before";
         return signalPassFailure();
       }

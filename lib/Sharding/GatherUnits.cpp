@@ -77,5 +77,5 @@ StringAttr GatherUnits::getName(Value value, bool isAgain) const {
   StringRef name = "embedding";
   if (unit > 0)
     name = unit <= blocks.size() ? cast<StringAttr>(blocks[unit - 1]).getValue() : StringRef("head");
-  return StringAttr::get(function.getContext(), name + Twine(isAgain ? kAgain : ""));
+  return StringAttr::get(blocks.getContext(), name + Twine(isAgain ? kAgain : ""));
 }

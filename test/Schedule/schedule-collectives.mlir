@@ -1,27 +1,27 @@
 // RUN: nd-opt %s -nd-schedule-collectives -split-input-file | FileCheck %s
 // RUN: nd-opt %s -nd-schedule-collectives=prefetch-units=2 -split-input-file | FileCheck %s --check-prefix=TWO
-// RUN: not nd-opt %s -nd-schedule-collectives=prefetch-units=0 -split-input-file 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not nd-opt %s -nd-schedule-collectives=prefetch-units=-1 -split-input-file 2>&1 | FileCheck %s --check-prefix=ZERO
 
-// ZERO: prefetch-units=0, but a gather starts at least 1 unit ahead
+// ZERO: prefetch-units=-1, but a gather starts at least 1 unit ahead
 
 nd.mesh @mesh axes [#nd.axis<"fsdp" = 2, shard>]
 
 // A unit's gathers start at the first reader of the unit before, with the shards in the type of computation; those of the first unit at
 // once. With two units ahead as far as the products do not hide the gather: these are too small to hide any.
 // CHECK-LABEL: func.func @units
-// CHECK: nd.all_gather %arg1 {{.*}} {nd.unit = "h.0"}
+// CHECK: nd.all_gather %arg1 {{.*}} nd.unit = "h.0"}
 // CHECK-NEXT: %[[C1:.*]] = arith.truncf %arg2
-// CHECK-NEXT: nd.all_gather %[[C1]] {{.*}} {nd.unit = "h.1"}
+// CHECK-NEXT: nd.all_gather %[[C1]] {{.*}} nd.unit = "h.1"}
 // CHECK-NEXT: %[[Y0:.*]] = nd.dot_general %arg0
-// CHECK-NEXT: nd.all_gather %arg3 {{.*}} {nd.unit = "head"}
+// CHECK-NEXT: nd.all_gather %arg3 {{.*}} nd.unit = "head"}
 // CHECK-NEXT: arith.extf
 // CHECK-NEXT: %[[Y1:.*]] = nd.dot_general %[[Y0]]
 // CHECK-NEXT: nd.dot_general %[[Y1]]
 // TWO-LABEL: func.func @units
-// TWO: {nd.unit = "h.0"}
+// TWO: nd.unit = "h.0"}
 // TWO-NEXT: arith.truncf
-// TWO-NEXT: {nd.unit = "h.1"}
-// TWO-NEXT: {nd.unit = "head"}
+// TWO-NEXT: nd.unit = "h.1"}
+// TWO-NEXT: nd.unit = "head"}
 // TWO-NEXT: nd.dot_general
 func.func @units(%x: tensor<4x4xf32>, %a: tensor<2x4xf32>, %b: tensor<2x4xf32>, %c: tensor<2x4xf32>) -> tensor<4x4xf32> {
   %0 = nd.all_gather %a over @mesh ["fsdp"] dims = [0] instance = 1 names = ["a"] reason = "r" {nd.unit = "h.0"} : tensor<2x4xf32> -> tensor<4x4xf32>

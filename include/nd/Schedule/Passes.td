@@ -18,8 +18,10 @@ def ScheduleCollectives : Pass<"nd-schedule-collectives", "::mlir::ModuleOp"> {
     program needs units: then at most this unit and the next are gathered. With `prefetch-units` = N a gather moves up to N units ahead, but no farther than
     the computation in between hides it on the `system`.
 
-    Reductions that no product or attention waits for are those of gradients and metrics. What reads them is held back until N later ones have started, or
+    Reductions that no product or attention waits for are those of gradients and metrics. What reads them is held back until as many bytes (at most N buckets of 32 MiB) have started behind, or
     until the end, in the order of the program.
+
+    Runs on the sharded step, and once more when kernels are formed: that moves computation, and the gathers keep their distance (`nd.ahead`).
 
     ```mlir
     %g1 = nd.all_gather %w1 ... {nd.unit = "h.1"}
@@ -28,7 +30,7 @@ def ScheduleCollectives : Pass<"nd-schedule-collectives", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"prefetchUnits", "prefetch-units", "int64_t", "1", "units that gathers run ahead at most">,
+    Option<"prefetchUnits", "prefetch-units", "int64_t", "0", "units that gathers run ahead at most; 0: as nd.plan says, or 1">,
     Option<"systemName", "system", "std::string", "\"host\"", "what the step runs on: a system's name, or a file">,
     Option<"nodes", "nodes", "int64_t", "0", "nodes that the ranks fill; 0: as few as the system needs">
   ];

@@ -26,6 +26,7 @@ public:
     llvm::SmallVector<mlir::Operation *> starts;
     int64_t start = 0, firstRead = 0, lastRead = 0; ///< positions in the program
     mlir::Operation *lastReader = nullptr;
+    int64_t turn = 0; ///< its place in the order in which units come into use
     /// Units that are first read between the start of this one's gathers and its own first read.
     int64_t ahead = 0;
   };

@@ -1,0 +1,87 @@
+"""Gathers of parameters start a unit early and are given back behind it; reductions of gradients run beside backward.
+
+`rt-verify-gathers` checks every program that is compiled; here the report says what it checks.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from nd_export import testing
+from support import run
+
+GRAPH = pathlib.Path(__file__).resolve().parents[2] / "benchmark" / "llama_graph.py"
+BATCH, SEQ = 24, 16
+MODELS = {
+    "gpt2": lambda: testing.tiny_gpt2(n_layer=4),
+    "llama": lambda: testing.tiny_llama(num_hidden_layers=4),
+}
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """Each model's MLIR, made once."""
+    made = {}
+
+    def get(name):
+        if name not in made:
+            folder = tmp_path_factory.mktemp(name)
+            MODELS[name]().save_pretrained(folder / "model")
+            run("nd-export", "hf", folder / "model", "-o", folder / "out")
+            run("nd-import", folder / "out" / "model.onnx", f"--batch={BATCH}", f"--seq={SEQ}", "-o", folder / "model.mlir")
+            made[name] = folder / "model.mlir"
+        return made[name]
+
+    return get
+
+
+def report_of(model, *options):
+    return json.loads(run("nd-opt", "--report=json", *options, model))
+
+
+def gathers_of(report):
+    """(unit, units ahead, bytes) in the order in which they start; a unit has one for each type and group."""
+    return [(c["unit"], c["units_ahead"], c["payload_bytes"]) for c in report["collectives"] if "unit" in c]
+
+
+@pytest.mark.parametrize("options", [(), ("--keep-gathered",), ("--dtype=bf16",), ("--optimizer=sgd", "--clip=0"), ("--prefetch-units=2",)])
+@pytest.mark.parametrize("mesh", ["fsdp2", "dp2,fsdp4", "fsdp2,cp2,tp2", "fsdp3,tp2"])
+@pytest.mark.parametrize("name", MODELS)
+def test_gathers_are_a_unit_ahead(name, mesh, options, imported):
+    report = report_of(imported(name), f"--shard={mesh}", *options)
+    gathers = gathers_of(report)
+    most = 2 if "--prefetch-units=2" in options else 1
+    names = list(dict.fromkeys(unit for unit, _, _ in gathers))
+    again = [unit for unit in names if unit.endswith(", again")]
+    assert bool(again) == ("--keep-gathered" not in options)
+    # Nothing runs before the first unit; the tied table and the positions are first together.
+    for unit, ahead, _ in gathers:
+        assert ahead <= most
+        assert ahead >= 1 or unit in names[:2], unit
+    if again:
+        # The current unit and those ahead, beside the last unit, which backward needs at once, and a tied table.
+        sizes = {unit: sum(b for u, _, b in gathers if u == unit) for unit in names}
+        kept = [unit for unit in names if unit not in again and unit + ", again" not in names]
+        blocks = max(size for unit, size in sizes.items() if unit not in kept)
+        assert report["memory"]["most_by_class"]["gathers"] <= (1 + most) * blocks + sum(sizes[unit] for unit in kept)
+
+
+@pytest.fixture(scope="module")
+def llama_8b(tmp_path_factory):
+    """The graph of a Llama 8B with fewer layers: four are as many as an order of them needs."""
+    path = tmp_path_factory.mktemp("8b") / "model.mlir"
+    subprocess.run([sys.executable, GRAPH, "--model=8b", "--layers=4", "--batch=16", "--seq=8192", "-o", path], check=True)
+    return path
+
+
+def test_gathers_and_scatters_hide(llama_8b):
+    report = report_of(llama_8b, "--shard=fsdp8", "--dtype=bf16", "--system=h100x8")
+    collectives = [c for c in report["collectives"] if not c["scalar"]]
+    gathers = [c for c in collectives if "unit" in c]
+    exposed = [c for c in gathers if c["exposed_seconds"] > 0]
+    assert {c["unit"] for c in exposed} <= {"embedding", "model.layers.0"}
+    scatters = [c for c in collectives if c["kind"] == "reduce_scatter"]
+    hidden = [c for c in scatters if c["exposed_seconds"] == 0]
+    assert sum(c["payload_bytes"] for c in hidden) > 0.6 * sum(c["payload_bytes"] for c in scatters)
