@@ -34,7 +34,6 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createScheduleCollectives());
   pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
   pm.addPass(createNDToRT());
-  pm.addNestedPass<rt::ProgramOp>(createVerifyGathers());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
   pm.addPass(createVerifyCollectives());
 }

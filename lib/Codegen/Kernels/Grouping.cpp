@@ -298,6 +298,9 @@ bool Grouping::chainOf(Operation *op, unsigned home, ArrayRef<Value> stored, llv
     Operation *source = value.getDefiningOp();
     if (source && (isView(source) || isPartOfReaders(source)) && !nodeOf.count(source))
       return llvm::all_of(source->getOperands(), follow);
+    // Gathered parameters are given back before backward, and are not kept to compute something again.
+    if (source && source->hasAttr(names::kUnit))
+      return false;
     auto node = source ? nodeOf.find(source) : nodeOf.end();
     if (node == nodeOf.end() || groupOf[node->second] != home || elementsOf(value) * 8 <= size ||
         llvm::is_contained(stored, value)) {
