@@ -9,6 +9,7 @@
 // CHECK-NEXT: 03-nd-decompose.mlir
 // CHECK: nd-form-gemms.mlir
 // CHECK: nd-form-kernels.mlir
+// CHECK-NEXT: nd-schedule-collectives.mlir
 // CHECK-NEXT: nd-schedule-for-memory.mlir
 // CHECK-NEXT: nd-to-rt.mlir
 // CHECK-NEXT: rt-plan-memory.mlir
