@@ -47,7 +47,7 @@ def gathers_of(report):
 
 
 @pytest.mark.parametrize("options", [(), ("--keep-gathered",), ("--dtype=bf16",), ("--optimizer=sgd", "--clip=0"), ("--prefetch-units=2",)])
-@pytest.mark.parametrize("mesh", ["fsdp2", "dp2,fsdp4", "fsdp2,cp2,tp2", "fsdp3,tp2"])
+@pytest.mark.parametrize("mesh", ["fsdp2", "dp2,fsdp4", "fsdp2,cp2,tp2"])
 @pytest.mark.parametrize("name", MODELS)
 def test_gathers_are_a_unit_ahead(name, mesh, options, imported, tmp_path):
     report = report_of(imported(name), f"--shard={mesh}", *options)
