@@ -42,9 +42,9 @@ struct CollectiveReport {
   int64_t payload = 0;
   SentBytes sent; ///< by all ranks, each time
   double seconds = 0.0;
-  std::string unit; ///< of a gather of parameters: what is gathered together
+  std::string unit;       ///< of a gather of parameters: what is gathered together
   int64_t unitsAhead = 0; ///< how many units come into use between its start and its own use
-  double exposed = 0.0; ///< seconds that a rank waits for it in a step
+  double exposed = 0.0;   ///< seconds that a rank waits for it in a step
 
   int64_t sentTotal() const { return times * sent.total; }
   int64_t sentBetweenNodes() const { return times * sent.betweenNodes; }
