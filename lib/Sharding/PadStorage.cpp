@@ -111,10 +111,24 @@ private:
       if (use.getOwner() != update)
         uses.push_back(&use);
     grow(weight, layout);
-    builder.setInsertionPointToStart(weight.getOwner());
-    Value real = takeRows(builder, weight.getLoc(), weight, layout);
-    for (OpOperand *use : uses)
+    Value real;
+    for (OpOperand *use : uses) {
+      // A parameter is rounded as it is stored, and gathered rounded.
+      if (auto round = dyn_cast<arith::TruncFOp>(use->getOwner())) {
+        Value rounded = round.getResult();
+        rounded.setType(tensorTypeOf(weight).clone(tensorTypeOf(rounded).getElementType()));
+        builder.setInsertionPointAfter(round);
+        SmallPtrSet<Operation *, 8> readers(rounded.user_begin(), rounded.user_end());
+        Value rows = takeRows(builder, round.getLoc(), rounded, layout);
+        rounded.replaceUsesWithIf(rows, [&](OpOperand &other) { return readers.contains(other.getOwner()); });
+        continue;
+      }
+      if (!real) {
+        builder.setInsertionPointToStart(weight.getOwner());
+        real = takeRows(builder, weight.getLoc(), weight, layout);
+      }
       use->set(real);
+    }
   }
 
   DenseI64ArrayAttr logicalShape(ArrayRef<int64_t> shape) {

@@ -102,7 +102,7 @@ private:
     if (isa<IotaOp>(op))
       return llvm::is_contained(classes.getDim(op->getResult(0), cast<IotaOp>(op).getDim()), id) ? Padding::Index
                                                                                                  : Padding::Any;
-    if (isa<ReshapeOp, TransposeOp, BroadcastOp>(op) && has(op->getOperand(0), id))
+    if (isa<ReshapeOp, TransposeOp, BroadcastOp, arith::ExtFOp, arith::TruncFOp>(op) && has(op->getOperand(0), id))
       return stateOf(op->getOperand(0), id);
     if (keepsZero(op))
       return zeroIf(operandIsZero(0));
