@@ -184,7 +184,8 @@ private:
       int64_t bytes = 0;
       for (Value result : op->getResults())
         bytes += bytesOf(result);
-      if (isView(op) || isCollective(op) || bytes < large || llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
+      if (isView(op) || isCollective(op) || bytes < large ||
+          llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
         continue;
       int64_t wanted = operations.size();
       for (Value result : op->getResults())

@@ -30,7 +30,14 @@ def imported(tmp_path_factory):
             folder = tmp_path_factory.mktemp(name)
             MODELS[name]().save_pretrained(folder / "model")
             run("nd-export", "hf", folder / "model", "-o", folder / "out")
-            run("nd-import", folder / "out" / "model.onnx", f"--batch={BATCH}", f"--seq={SEQ}", "-o", folder / "model.mlir")
+            run(
+                "nd-import",
+                folder / "out" / "model.onnx",
+                f"--batch={BATCH}",
+                f"--seq={SEQ}",
+                "-o",
+                folder / "model.mlir",
+            )
             made[name] = folder / "model.mlir"
         return made[name]
 
@@ -46,7 +53,9 @@ def gathers_of(report):
     return [(c["unit"], c["units_ahead"], c["payload_bytes"]) for c in report["collectives"] if "unit" in c]
 
 
-@pytest.mark.parametrize("options", [(), ("--keep-gathered",), ("--dtype=bf16",), ("--optimizer=sgd", "--clip=0"), ("--prefetch-units=2",)])
+@pytest.mark.parametrize(
+    "options", [(), ("--keep-gathered",), ("--dtype=bf16",), ("--optimizer=sgd", "--clip=0"), ("--prefetch-units=2",)]
+)
 @pytest.mark.parametrize("mesh", ["fsdp2", "dp2,fsdp4", "fsdp2,cp2,tp2"])
 @pytest.mark.parametrize("name", MODELS)
 def test_gathers_are_a_unit_ahead(name, mesh, options, imported, tmp_path):
@@ -77,7 +86,9 @@ def test_gathers_are_a_unit_ahead(name, mesh, options, imported, tmp_path):
 def llama_8b(tmp_path_factory):
     """The graph of a Llama 8B with fewer layers: four are as many as an order of them needs."""
     path = tmp_path_factory.mktemp("8b") / "model.mlir"
-    subprocess.run([sys.executable, GRAPH, "--model=8b", "--layers=4", "--batch=16", "--seq=8192", "-o", path], check=True)
+    subprocess.run(
+        [sys.executable, GRAPH, "--model=8b", "--layers=4", "--batch=16", "--seq=8192", "-o", path], check=True
+    )
     return path
 
 
