@@ -147,3 +147,14 @@ func.func @listed_positions(%table: tensor<9x3xf32> {nd.kind = "weight"}) -> ten
   %1 = nd.reshape %0 : tensor<4x3xf32> -> tensor<2x2x3xf32>
   return %1 : tensor<2x2x3xf32>
 }
+// -----
+
+// Indices number the rows of a table: the merge in front of it stays.
+// CHECK-LABEL: func.func @table
+func.func @table(%x: tensor<3x5x8xf32> {nd.kind = "input"}, %i: tensor<3xi64> {nd.kind = "input"}) -> tensor<3x8xf32> {
+  // CHECK: nd.reshape %{{.*}} -> tensor<15x8xf32>
+  // CHECK: nd.take %{{.*}} : tensor<15x8xf32>, tensor<3xi64> -> tensor<3x8xf32>
+  %0 = nd.reshape %x : tensor<3x5x8xf32> -> tensor<15x8xf32>
+  %1 = nd.take %0[%i] : tensor<15x8xf32>, tensor<3xi64> -> tensor<3x8xf32>
+  return %1 : tensor<3x8xf32>
+}

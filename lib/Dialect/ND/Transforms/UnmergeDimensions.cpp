@@ -291,6 +291,10 @@ SmallVector<Sizes> Unmerger::fit(Operation *op, const ShardingRule &rule, Mutabl
 
 void Unmerger::visit(ShardingRuleOpInterface op) {
   ShardingRule rule = op.getShardingRule();
+  // Indices number the rows of a table, which may be shards but stay one dimension.
+  if (isa<TakeOp>(op))
+    for (int64_t factor : rule.operands[0][0])
+      rule.factors[factor].kind = FactorKind::NeedReplication;
   SmallVector<Merge> merged;
   for (Value operand : op->getOperands()) {
     auto it = merges.find(operand);
