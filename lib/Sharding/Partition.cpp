@@ -28,7 +28,7 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 /// Rewrites the function in place, operation by operation, so that operands are local when their operation is reached.
 class Partitioner {
 public:
-  Partitioner(Program &program) : program(program), mesh(program.mesh), planner(mesh.getSizes()) {}
+  Partitioner(Program &program) : program(program), mesh(program.mesh), planner(mesh.getSizes(), Cuts::Even) {}
 
   LogicalResult run() {
     if (failed(describeBoundary()) || failed(readReshards()))

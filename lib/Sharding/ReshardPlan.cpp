@@ -162,8 +162,8 @@ std::vector<int64_t> encode(ArrayRef<AxisList> dims, ArrayRef<unsigned> unreduce
 
 class Search {
 public:
-  Search(MeshSizes mesh, ArrayRef<int64_t> shape, const TensorSharding &from, const TensorSharding &to)
-      : mesh(mesh), shape(shape), from(from), to(to), sliceable(mesh.size()), movable(mesh.size()) {
+  Search(MeshSizes mesh, Cuts cuts, ArrayRef<int64_t> shape, const TensorSharding &from, const TensorSharding &to)
+      : mesh(mesh), cuts(cuts), shape(shape), from(from), to(to), sliceable(mesh.size()), movable(mesh.size()) {
     for (auto [before, after] : llvm::zip_equal(from.dims, to.dims)) {
       size_t common = std::mismatch(before.begin(), before.end(), after.begin(), after.end()).first - before.begin();
       fixed.push_back(common);
@@ -221,7 +221,14 @@ private:
   /// A permute of many ranks, of which nearly all get another shard: not worth to be counted exactly.
   bool isOfManyRanks(const ReshardStep &step) const { return step.kind == Kind::Permute && ranks > 256; }
 
+  bool isEven(const TensorSharding &state) const {
+    return llvm::all_of(llvm::zip_equal(state.dims, shape),
+                        [&](const auto &dim) { return std::get<1>(dim) % numShards(mesh, std::get<0>(dim)) == 0; });
+  }
+
   void take(int64_t parent, ReshardStep step) {
+    if (cuts == Cuts::Even && !isEven(step.after))
+      return;
     step.before = nodes[parent].state;
     step.reduction = step.before.kind;
     Cost cost = nodes[parent].cost;
@@ -367,6 +374,7 @@ private:
   }
 
   MeshSizes mesh;
+  Cuts cuts;
   int64_t ranks = 1;
   ArrayRef<int64_t> shape;
   const TensorSharding &from, &to;
@@ -425,6 +433,6 @@ const ReshardSteps &ReshardPlanner::plan(ArrayRef<int64_t> shape, const TensorSh
   }
   auto [it, isNew] = plans.try_emplace(key);
   if (isNew)
-    it->second = Search(mesh, shape, from, to).run();
+    it->second = Search(mesh, cuts, shape, from, to).run();
   return it->second;
 }

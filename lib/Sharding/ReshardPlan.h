@@ -45,16 +45,20 @@ using ReshardSteps = llvm::SmallVector<ReshardStep, 0>;
 /// Elements that all ranks of the mesh send in one step, together.
 int64_t sentElements(MeshSizes mesh, llvm::ArrayRef<int64_t> shape, const ReshardStep &step);
 
+/// What plans may do with a dimension on the way: cut it where that leaves no shard shorter than others, or anywhere.
+enum class Cuts { Even, Any };
+
 /// Plans for one mesh, remembered.
 class ReshardPlanner {
 public:
-  explicit ReshardPlanner(MeshSizes mesh) : mesh(mesh) {}
+  explicit ReshardPlanner(MeshSizes mesh, Cuts cuts = Cuts::Any) : mesh(mesh), cuts(cuts) {}
 
   /// `to` is unreduced over axes that `from` is unreduced over, and by the same kind: nd.reshard checks that.
   const ReshardSteps &plan(llvm::ArrayRef<int64_t> shape, const TensorSharding &from, const TensorSharding &to);
 
 private:
   MeshSizes mesh;
+  Cuts cuts;
   std::map<std::vector<int64_t>, ReshardSteps> plans;
 };
 

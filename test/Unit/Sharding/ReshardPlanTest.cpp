@@ -416,6 +416,17 @@ void checkAllPairs(const Mesh &mesh, const Shape &shape) {
          pairs, sent, missing, withGap);
 }
 
+/// Rank programs have one shape for all ranks: on the way no dimension is cut unevenly, though that may send less.
+TEST(ReshardPlan, EvenCutsOnly) {
+  Mesh mesh = {3, 2};
+  Shape shape = {160, 64};
+  TensorSharding from{{{1}, {}}, {0}, ReductionKind::sum}, to{{{}, {1}}, {}, ReductionKind::sum};
+  ReshardPlanner planner(mesh, Cuts::Even);
+  for (const ReshardStep &step : planner.plan(shape, from, to))
+    for (auto [size, axes] : llvm::zip_equal(shape, step.after.dims))
+      EXPECT_EQ(size % numShards(mesh, axes), 0);
+}
+
 } // namespace
 
 TEST(ReshardPlan, AllPairsOf2x4) {
