@@ -170,9 +170,10 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     if (failed(planContext(program, options)))
       return failure();
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
+    const int64_t tensorSize = tensor ? tensor->size : 1;
     SmallVector<Value> logits;
-    if (tensor && tensor->size > 1) {
-      FailureOr<SmallVector<Value>> found = expandVocabulary(program, tensor->size);
+    if (tensorSize > 1) {
+      FailureOr<SmallVector<Value>> found = expandVocabulary(program, tensorSize);
       if (failed(found))
         return failure();
       logits = *found;
@@ -184,9 +185,9 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
       return failure();
     std::optional<TensorPlan> tensorPlan;
     auto planTensors = [&] {
-      if (tensor && tensor->size > 1) {
+      if (tensorSize > 1) {
         tensorPlan.emplace(program, *analysis, logits);
-        tensorPlan->run(tensor->size);
+        tensorPlan->run(tensorSize);
       }
     };
     planTensors();
@@ -202,12 +203,18 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
         return failure();
       planTensors();
     }
+    if (tensorPlan && failed(splitTensorAxis(options, *tensorPlan)))
+      return failure();
+    program.mesh = createMesh(module, options);
+    if (failed(applyUserAnnotations(program, options.annotations)))
+      return failure();
+    // What the user has placed keeps its shape.
     auto cuts = [&](BlockArgument weight, int64_t dim) {
       int64_t parts = 1;
       if (tensorPlan)
         for (DimensionClasses::Id id : analysis->getClasses().getDim(weight, dim))
           if (auto it = tensorPlan->getChoices().find(id); it != tensorPlan->getChoices().end())
-            parts *= it->second.parts == 0 ? tensor->size : it->second.parts;
+            parts *= it->second.parts == 0 ? tensorSize : it->second.parts;
       return parts;
     };
     if (padStorage(program, storageSizes(options), options.zero == 3, cuts)) {
@@ -218,11 +225,6 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
         return failure();
       planTensors();
     }
-    if (tensorPlan && failed(splitTensorAxis(options, *tensorPlan)))
-      return failure();
-    program.mesh = createMesh(module, options);
-    if (failed(applyUserAnnotations(program, options.annotations)))
-      return failure();
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
     if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))
       return failure();

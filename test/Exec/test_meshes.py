@@ -168,6 +168,14 @@ def test_options_change_nothing(mesh, imported, one_rank, tokens, tmp_path):
     assert_equal(name, ours, one_rank(name, how), compare_weights=True)
 
 
+def test_annotated_parameters_change_nothing(imported, one_rank, tokens, tmp_path):
+    """Parameters that the user wants whole, or cut elsewhere, among others that are padded for storage: 3 divides no size."""
+    how = settings("sgd", "fsdp3")
+    options = ["--annotate=*norm.weight=[_]", "--annotate=*up_proj.weight=[_,tp]", "--annotate=lm_head.weight=[tp,_]"]
+    ours = nd_run(imported("llama", how.batch, how.seq), tokens[0], how, tmp_path, "fsdp3,tp2", options=options)
+    assert_equal("llama", ours, one_rank("llama", how), compare_weights=True)
+
+
 @pytest.mark.parametrize("sequence_parallel", ["on", "off"])
 def test_clipping_counts_no_replica(sequence_parallel, imported, one_rank, tokens, tmp_path):
     """kv heads on two ranks each, norms on all: a replica that counts moves the norm far more than this."""
