@@ -12,11 +12,15 @@ include "mlir/Pass/PassBase.td"
 def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
   let summary = "name the mesh, and give arguments and results their shardings";
   let description = [{
-    Adds `nd.mesh @mesh` and the default plan, as attributes `nd.sharding` of the function's arguments and results: the batch, dimension 0 of every input
-    that has it (`batch` of the module's `nd.model`), is sharded over the data axes (roles replicate and shard, of size above 1); parameters, state
-    and scalars are replicated. A result that updates an argument is sharded as that argument, a gradient as its weight; a metric is replicated; other
-    results stay open for propagation. An `nd.sharding` that is there already is kept, and checked.
+    Adds `nd.mesh @mesh` and the default plan, as attributes of the function's arguments and results. The batch (`batch` of the module's `nd.model`) is
+    sharded over the axes of roles replicate and shard, the sequence of inputs (`seq`) over that of role context, in zig-zag chunks where attention needs it (`nd.chunks`).
+    Parameters get `nd.use_sharding`, how the computation sees them: the tensor axes shard the vocabulary, heads, and what one product makes and another
+    contracts, by the structure of the graph. `nd.sharding` is how they are stored and `nd.update_sharding` how they are updated: where an axis of role shard is named, over it and the
+    context axis too. A result that updates an argument is sharded as that argument, a gradient as its update; a metric is replicated; other
+    results stay open for propagation. An `nd.sharding` that is there already, or `annotate`, is kept and checked.
 
+    What the mesh does not divide is padded (`nd.global_shape` stays the logical shape, `nd.blocks` says what a shard holds); where padding would count it is set to zero.
+    With tensor axes, cross-entropies become their definitions, so that no rank needs all logits. kv heads fewer than the tensor axis split it in two.
     Constants and expansions of numbers are copied per use, so that uses do not constrain each other.
 
     A batch that the data axes do not divide is an error that says which sizes would work.
@@ -40,14 +44,15 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
 }
 
 def PropagateSharding : Pass<"nd-propagate-sharding", "::mlir::ModuleOp"> {
-  let summary = "decide how every value is sharded, from the annotations";
+  let summary = "decide on which axes every operation runs, from the annotations";
   let description = [{
-    Carries the shardings of arguments and results along the factors of each operation's rule, forward and backward, until nothing changes. A sharding only
-    ever grows; annotated arguments and results keep theirs. Where two tensors of one operation disagree about a factor, the larger one decides
-    for the others, and inserting reshards settles the rest.
+    Annotations give axes to classes of dimensions (all dimensions that the rules of the operations say are one thing), and these to the factors of each operation's
+    rule. An axis belongs to one factor of an operation: dimensions of parameters come before the sequence, and among two annotations the larger tensor's wins; inserting
+    reshards settles the rest. Between tensor-parallel products the sequence is sharded over the tensor axes too, unless `nd.plan` says otherwise. Operations behind
+    the gradients run on the shards of the optimizer's state.
 
-    The decision is an attribute `nd.shardings` on every operation, one entry per result: types follow in `nd-insert-reshards`, since `arith` refuses
-    operands that differ in their encoding. Dimensions that nothing reaches stay unsharded. An operation without a rule is an error.
+    The decision is an attribute `nd.factor_axes` on every operation, a list of axes for each factor: types follow in `nd-insert-reshards`, since `arith` refuses
+    operands that differ in their encoding. An operation without a rule is an error.
   }];
   let dependentDialects = ["::nd::NDDialect"];
 }
