@@ -26,3 +26,17 @@ std::string nd::describeLocation(Location location) {
     return describeLocation(call.getCallee());
   return "";
 }
+
+StringRef nd::severityName(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Error:
+    return "error";
+  case DiagnosticSeverity::Warning:
+    return "warning";
+  case DiagnosticSeverity::Note:
+    return "note";
+  case DiagnosticSeverity::Remark:
+    return "remark";
+  }
+  return "error";
+}

@@ -16,6 +16,7 @@
 #include "nd/Pipelines/StepPipeline.h"
 #include "nd/Report/Report.h"
 #include "nd/Support/CommandLine.h"
+#include "nd/Support/Locations.h"
 #include "nd/Support/StageDump.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -29,30 +30,16 @@
 
 using namespace mlir;
 
-static StringRef severityName(DiagnosticSeverity severity) {
-  switch (severity) {
-  case DiagnosticSeverity::Error:
-    return "error";
-  case DiagnosticSeverity::Warning:
-    return "warning";
-  case DiagnosticSeverity::Note:
-    return "note";
-  case DiagnosticSeverity::Remark:
-    return "remark";
-  }
-  return "error";
-}
-
 /// MLIR prints `<unknown>:0` for a location that names a model's file or a module but no line: prints the name instead.
 static void printNamedLocations(MLIRContext &context) {
   context.getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
     auto name = dyn_cast<NameLoc>(diagnostic.getLocation());
     if (!name || name.getChildLoc()->findInstanceOf<FileLineColLoc>())
       return failure();
-    llvm::errs() << name.getName().getValue() << ": " << severityName(diagnostic.getSeverity()) << ": " << diagnostic
-                 << "\n";
+    llvm::errs() << name.getName().getValue() << ": " << nd::severityName(diagnostic.getSeverity()) << ": "
+                 << diagnostic << "\n";
     for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << name.getName().getValue() << ": " << severityName(note.getSeverity()) << ": " << note << "\n";
+      llvm::errs() << name.getName().getValue() << ": " << nd::severityName(note.getSeverity()) << ": " << note << "\n";
     return success();
   });
 }

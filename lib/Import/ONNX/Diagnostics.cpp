@@ -6,29 +6,12 @@
 
 #include "nd/Import/ONNX/Diagnostics.h"
 #include "Locations.h"
+#include "nd/Support/Locations.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace nd::onnx;
-
-namespace {
-
-StringRef severityName(DiagnosticSeverity severity) {
-  switch (severity) {
-  case DiagnosticSeverity::Error:
-    return "error";
-  case DiagnosticSeverity::Warning:
-    return "warning";
-  case DiagnosticSeverity::Note:
-    return "note";
-  case DiagnosticSeverity::Remark:
-    return "remark";
-  }
-  return "error";
-}
-
-} // namespace
 
 PlainDiagnostics::PlainDiagnostics(MLIRContext *context, StringRef tool)
     : ScopedDiagnosticHandler(context, [tool = tool.str()](Diagnostic &diagnostic) {
