@@ -99,6 +99,10 @@ llvm::Error StepOptions::validate() const {
     return mesh.takeError();
   if (!llvm::is_contained({"auto", "ring", "gather", "ulysses"}, StringRef(cpMode)))
     return refuse(llvm::formatv("--cp={0}: modes are auto, ring, gather and ulysses", cpMode));
+  int64_t chunk = 0;
+  if (lossChunk != "auto" && lossChunk != "off" && (llvm::StringRef(lossChunk).getAsInteger(10, chunk) || chunk < 1))
+    return refuse(
+        llvm::formatv("--loss-chunk={0}: auto, off, or the number of tokens whose logits exist at once", lossChunk));
   if (zero < 1 || zero > 3)
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
   if (prefetchUnits < 1)

@@ -82,6 +82,11 @@ struct StepOptionsCL::Options {
       cl::values(clEnumValN(Switch::On, "on", "one gather and one reduce-scatter around each pair of products"),
                  clEnumValN(Switch::Off, "off", "one all-reduce behind each pair of products"))};
 
+  cl::opt<std::string> lossChunk{
+      "loss-chunk", cl::init(defaults.lossChunk), cl::value_desc("auto|off|tokens"), cl::cat(category),
+      cl::desc(
+          "Tokens of a rank whose logits exist at once; auto chunks where all would take more than 64 MiB [auto]")};
+
   cl::opt<std::string> system{
       "system", cl::init(defaults.system), cl::value_desc("name|file"), cl::cat(category),
       cl::desc("What the step runs on: host, a100x8, h100x8, h200x8, b200x8, or a file [host]")};
@@ -93,7 +98,7 @@ struct StepOptionsCL::Options {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
                  microbatches, schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero,
-                 keepGathered, sequenceParallel, prefetchUnits);
+                 keepGathered, sequenceParallel, prefetchUnits, lossChunk);
   }
 };
 
@@ -144,6 +149,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.zero = options->zero;
   result.cpMode = options->cpMode;
   result.keepGathered = options->keepGathered;
+  result.lossChunk = options->lossChunk;
   result.prefetchUnits = options->prefetchUnits;
   result.sequenceParallel = options->sequenceParallel == Options::Switch::On;
   result.system = options->system;

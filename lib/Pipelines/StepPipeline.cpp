@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/Transforms/Passes.h"
 #include "nd/Dialect/ND/Transforms/Passes.h"
+#include "nd/Memory/Passes.h"
 #include "nd/Sharding/Pipeline.h"
 #include "nd/Training/Passes.h"
 
@@ -73,6 +74,7 @@ ShardingOptions shardingOf(const StepOptions &options, bool isSharded) {
   sharding.cpMode = options.cpMode;
   sharding.keepGathered = options.keepGathered;
   sharding.sequenceParallel = options.sequenceParallel;
+  sharding.lossChunk = options.forwardOnly ? "off" : options.lossChunk;
   sharding.prefetchUnits = options.prefetchUnits;
   sharding.system = options.system;
   sharding.nodes = options.nodes;
@@ -100,4 +102,6 @@ void nd::buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
     addTraining(pm, options);
   if (isSharded)
     buildShardingPipeline(pm, sharding);
+  else if (!options.forwardOnly)
+    pm.addPass(createChunkLoss({options.lossChunk}));
 }

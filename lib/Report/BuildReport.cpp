@@ -72,6 +72,8 @@ public:
     });
     simulate(program);
     report.memory = reportMemory(program, report.compute.type);
+    if (auto chunk = module->getAttrOfType<IntegerAttr>(names::kLossChunk))
+      report.memory.lossChunk = chunk.getInt();
     return success();
   }
 

@@ -147,6 +147,8 @@ private:
         json.attribute(stringify(static_cast<MemoryClass>(index)), report.memory.most[index]);
     });
     json.attribute("peak_at", report.memory.peakAt);
+    if (report.memory.lossChunk)
+      json.attribute("loss_chunk", report.memory.lossChunk);
   }
 
   void writeCompute() {

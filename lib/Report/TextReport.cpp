@@ -198,6 +198,8 @@ private:
     add("alignment and gaps", memory.arena - memory.peakLive);
     add("arena", memory.arena);
     table.print(out);
+    if (memory.lossChunk)
+      out << "  logits of at most " << formatCount(memory.lossChunk) << " tokens at once (--loss-chunk)\n";
   }
 
   void writeCompute() {

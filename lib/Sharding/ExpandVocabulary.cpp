@@ -7,6 +7,7 @@
 #include "ExpandVocabulary.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
 using namespace nd;
@@ -35,6 +36,8 @@ FailureOr<SmallVector<Value>> nd::expandVocabulary(Program &program, int64_t ran
     OpBuilder builder(&op);
     if (tensorTypeOf(op.getOperand(0)).getShape().back() % ranks != 0)
       op.setOperand(0, boundVocabulary(builder, op.getLoc(), op.getOperand(0)));
+    if (Operation *product = op.getOperand(0).getDefiningOp())
+      product->setAttr(names::kLogitsOf, builder.getUnitAttr());
     FailureOr<SmallVector<Value>> values = cast<DecomposableOpInterface>(op).decompose(builder);
     if (failed(values))
       return failure();

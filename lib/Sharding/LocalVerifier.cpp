@@ -451,6 +451,16 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
     if (failed(done) || *done)
       return failed(done) ? failure() : success();
   }
+  // Chunks of tokens: parts of a rank's own tensor, and what they are joined to, are distributed as it is.
+  if (isa<SliceOp, ConcatOp>(op) && op->hasAttr(names::kChunk)) {
+    State state = states.find(op->getOperand(0))->second;
+    for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+      if (State other = states.find(operand)->second; other.str() != state.str())
+        return error(op, axis) << "joins operand 0, which is " << state.str() << ", with operand " << index
+                               << ", which is " << other.str();
+    states[op->getResult(0)] = state;
+    return success();
+  }
   if (FailureOr<bool> done = visitAttention(op, axis); failed(done) || *done)
     return success(succeeded(done));
   FailureOr<ShardingRule> rule = getShardingRule(op);

@@ -7,6 +7,7 @@
 #include "nd/Sharding/Pipeline.h"
 #include "mlir/Transforms/Passes.h"
 #include "nd/Collectives/Passes.h"
+#include "nd/Memory/Passes.h"
 #include "nd/Schedule/Passes.h"
 #include "nd/Sharding/Passes.h"
 
@@ -28,6 +29,8 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   pm.addPass(createPartition());
   pm.addPass(createVerifySharding());
   pm.addPass(createExpandRingAttention());
+  pm.addPass(createVerifySharding());
+  pm.addPass(createChunkLoss({options.lossChunk}));
   pm.addPass(createVerifySharding());
   pm.addPass(createCombineCollectives());
   // Constants were copied per use, and products by numbers left broadcasts that nobody reads.

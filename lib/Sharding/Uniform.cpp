@@ -44,6 +44,8 @@ bool Uniform::compute(Value value, int64_t dim) {
     return isAlong(op->getOperand(index), dim);
   if (auto iota = dyn_cast<IotaOp>(op))
     return dim != static_cast<int64_t>(iota.getDim());
+  if (auto slice = dyn_cast<SliceOp>(op))
+    return isAlong(slice.getInput(), dim);
   auto sharded = dyn_cast<ShardingRuleOpInterface>(op);
   // What attention computes depends on the places of its queries.
   if (!sharded || isa<AttentionOp, AttentionGradOp>(op))

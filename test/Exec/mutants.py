@@ -201,6 +201,12 @@ OFF = ("--sequence-parallel=off",)
 PARTIAL = "is a partial sum, but the operation needs its reduced value"
 TWICE = r"combines \(sum\) operand \d+, which is equal on all ranks"
 
+
+def lose_chunk(step):
+    index = step.find(r"arith\.addf", r"nd\.chunk = 1 :")
+    step.replace(step.result(index), re.search(r"addf (%\S+),", step.lines[index])[1], index + 1)
+
+
 MUTANTS = [
     Mutant("a gradient is not summed", "1, 7", "llama", "dp2,tp2", gradient(DOWN, Step.skip), f"along dp: .*{PARTIAL}"),
     Mutant("a gradient is summed twice", "7, 15", "llama", "dp2,tp2", gradient(DOWN, Step.repeat), f"along dp: {TWICE}"),
@@ -264,4 +270,8 @@ MUTANTS = [
     Mutant("parts of a fused parameter trade places", "22, 24", "gpt2", "fsdp2,tp2", swap_parts),
     Mutant("a tied weight loses the gradient of its head", "18", "gpt2", "fsdp2,tp2",
            on([r"nd\.scatter_add .* init "], r" init %\S+ : tensor<\S+>", "")),
+    Mutant("a chunk of tokens has the labels of another", "21", "llama", "dp2,tp2",
+           on([r"nd\.slice", r"nd\.chunk = 1 :", r"-> tensor<1x\d+xi32>", r"starts = \[0, 4\]"], r"\[0, 4\]", "[0, 0]"),
+           options=("--loss-chunk=5",)),
+    Mutant("the gradient of a chunk of tokens is lost", "7", "llama", "dp2,tp2", lose_chunk, options=("--loss-chunk=5",)),
 ]  # fmt: skip

@@ -156,7 +156,8 @@ OPTIONS = {
     "cp2,tp2": ["--cp=gather"],
     "fsdp2,cp2": ["--cp=ulysses", "--zero=2"],
     "cp4": ["--cp=ring"],
-    "fsdp1,cp2,tp2": ["--cp=ring", "--keep-gathered", "--sequence-parallel=off"],
+    "dp2,tp2": ["--loss-chunk=5"],
+    "fsdp1,cp2,tp2": ["--loss-chunk=30", "--cp=ring", "--keep-gathered", "--sequence-parallel=off"],
 }
 
 

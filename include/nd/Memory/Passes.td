@@ -9,6 +9,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def ChunkLoss : Pass<"nd-chunk-loss", "::mlir::ModuleOp"> {
+  let summary = "computes logits, cross-entropy and their gradients for a chunk of tokens at a time";
+  let description = [{
+    For the program of a rank (or of one machine). The product that makes the logits, everything that is as wide as they
+    are, and the products that use their gradient run for one chunk of tokens after the other, so that logits never exist
+    whole; gradients of weights are summed over the chunks. Nothing is computed twice, and collectives over the ranks
+    that share the vocabulary run per chunk, with the same bytes in all.
+
+    `tokens` is `auto` (chunks where the logits of a rank would take more than 64 MiB), `off`, or the largest number of
+    tokens of a chunk. Where operations do not allow it (they need all tokens at once, or the logits are a result),
+    `auto` leaves the loss as it is, and a number is an error that names the operation. The module gets `nd.loss_chunk`,
+    the number of tokens that a chunk has at most.
+
+    ```mlir
+    %l = nd.dot_general %x, %w ... -> tensor<2x64x50257xf32>
+    // becomes, with tokens=64
+    %x0 = nd.slice %x ... {nd.chunk = 0} : tensor<2x64x32xf32> -> tensor<1x64x32xf32>
+    %l0 = nd.dot_general %x0, %w ... {nd.chunk = 0} -> tensor<1x64x50257xf32>
+    ...
+    ```
+  }];
+  let options = [Option<"tokens", "tokens", "std::string", "\"auto\"", "auto, off, or the largest chunk in tokens">];
+}
+
 def NDScheduleForMemory : Pass<"nd-schedule-for-memory", "::mlir::func::FuncOp"> {
   let summary = "orders a step so that memory is freed early";
   let description = [{

@@ -55,7 +55,8 @@ struct StepOptions {
   bool keepGathered = false;
   std::string cpMode = "auto";
   bool sequenceParallel = true;
-  int64_t prefetchUnits = 1; ///< units that gathers of parameters run ahead at most
+  std::string lossChunk = "auto"; ///< or `off`, or the largest number of tokens whose logits exist at once
+  int64_t prefetchUnits = 1;      ///< units that gathers of parameters run ahead at most
 
   /// Fails with a message that names the option, its value and what is allowed.
   llvm::Error validate() const;

@@ -70,9 +70,10 @@ struct MemoryReport {
   std::array<int64_t, kMemoryClasses> live{};
   /// Of each class the most that is live at any time.
   std::array<int64_t, kMemoryClasses> most{};
-  int64_t peakLive = 0; ///< their sum
-  int64_t arena = 0;    ///< what a rank allocates: the peak, alignment, and what no order of places could avoid
-  std::string peakAt;   ///< the operation at which the peak is reached
+  int64_t peakLive = 0;  ///< their sum
+  int64_t arena = 0;     ///< what a rank allocates: the peak, alignment, and what no order of places could avoid
+  std::string peakAt;    ///< the operation at which the peak is reached
+  int64_t lossChunk = 0; ///< tokens whose logits exist at once; 0: all of a rank's
 };
 
 struct ComputeReport {

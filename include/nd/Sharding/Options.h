@@ -33,6 +33,7 @@ struct ShardingOptions {
   std::string cpMode = "auto";
   /// Activations between tensor-parallel regions are sharded over the sequence.
   bool sequenceParallel = true;
+  std::string lossChunk = "off";
   /// Units that gathers of parameters run ahead at most.
   int64_t prefetchUnits = 1;
   /// What the step runs on.

@@ -45,11 +45,17 @@ inline constexpr llvm::StringLiteral kFactorAxes = "nd.factor_axes";
 inline constexpr llvm::StringLiteral kRecomputed = "nd.recomputed";
 /// Of reshards and collectives: gathers of one unit become one, where the first of them stands.
 inline constexpr llvm::StringLiteral kUnit = "nd.unit";
+/// Computes the logits of a cross-entropy that has been expanded.
+inline constexpr llvm::StringLiteral kLogitsOf = "nd.logits";
+/// Of what `nd-chunk-loss` makes: the number of the chunk of tokens it belongs to.
+inline constexpr llvm::StringLiteral kChunk = "nd.chunk";
 
 // On the module.
 inline constexpr llvm::StringLiteral kModel = "nd.model";
 inline constexpr llvm::StringLiteral kStep = "nd.step";
 inline constexpr llvm::StringLiteral kPlan = "nd.plan";
+/// Tokens of a rank whose logits exist at once, where the loss runs in chunks.
+inline constexpr llvm::StringLiteral kLossChunk = "nd.loss_chunk";
 
 // Functions.
 inline constexpr llvm::StringLiteral kForward = "forward";
