@@ -29,7 +29,7 @@ constexpr int64_t kLeastTokens = 256;
 Value findLogits(func::FuncOp function, const DenseSet<Value> &visited) {
   Value found;
   function.walk([&](Operation *op) {
-    Value logits = isa<SoftmaxCrossEntropyOp>(op) ? op->getOperand(0)
+    Value logits = isa<SoftmaxCrossEntropyOp>(op)  ? op->getOperand(0)
                    : op->hasAttr(names::kLogitsOf) ? op->getResult(0)
                                                    : Value();
     if (!logits || op->hasAttr(names::kChunk) || visited.contains(logits))
@@ -86,8 +86,8 @@ struct ChunkLoss : nd::impl::ChunkLossBase<ChunkLoss> {
     if (!tiles && isAuto)
       return success();
     if (!tiles)
-      return obstacle.op->emitError() << "the loss cannot run in chunks of " << tokens
-                                      << " tokens: of the logits, " << obstacle.reason << "; use --loss-chunk=off";
+      return obstacle.op->emitError() << "the loss cannot run in chunks of " << tokens << " tokens: of the logits, "
+                                      << obstacle.reason << "; use --loss-chunk=off";
     int64_t instance = 1;
     function.walk([&](Operation *op) {
       if (auto taken = op->getAttrOfType<IntegerAttr>("instance"))

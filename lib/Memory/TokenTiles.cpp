@@ -288,10 +288,9 @@ Value TokenTiles::join(OpBuilder &builder, SmallVector<Value> parts, const Roles
     const int64_t *dim = llvm::find(valueRoles, role);
     SmallVector<Value> joined;
     for (size_t start = 0; start < parts.size(); start += count)
-      joined.push_back(dim == valueRoles.end()
-                           ? parts[start]
-                           : concat(builder, parts.front().getLoc(), ArrayRef(parts).slice(start, count),
-                                    dim - valueRoles.begin()));
+      joined.push_back(dim == valueRoles.end() ? parts[start]
+                                               : concat(builder, parts.front().getLoc(),
+                                                        ArrayRef(parts).slice(start, count), dim - valueRoles.begin()));
     parts = std::move(joined);
   }
   return parts.front();

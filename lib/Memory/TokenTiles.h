@@ -67,7 +67,9 @@ private:
                                        Obstacle &obstacle) const;
   bool isToken(int64_t role) const { return role >= 0 && role < static_cast<int64_t>(tokenSizes.size()); }
   bool isWide(const Roles &roles) const;
-  bool hasTokens(const Roles &roles) const { return llvm::any_of(roles, [&](int64_t role) { return isToken(role); }); }
+  bool hasTokens(const Roles &roles) const {
+    return llvm::any_of(roles, [&](int64_t role) { return isToken(role); });
+  }
 
   Grid gridOf(int64_t tokens) const;
   mlir::Operation *tileOp(mlir::OpBuilder &builder, mlir::Operation *op, const Box &box,
@@ -76,7 +78,7 @@ private:
   mlir::Value join(mlir::OpBuilder &builder, llvm::SmallVector<mlir::Value> parts, const Roles &roles,
                    llvm::ArrayRef<int64_t> counts) const;
 
-  llvm::SmallVector<int64_t> tokenSizes;      ///< of the logits' leading dimensions
+  llvm::SmallVector<int64_t> tokenSizes;       ///< of the logits' leading dimensions
   llvm::SmallVector<mlir::Operation *> region; ///< in program order
   llvm::DenseMap<mlir::Operation *, OpRoles> roles;
 };

@@ -4,20 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ColumnLoop.h"
 #include "KernelFunction.h"
+#include "LaneReductions.h"
 #include "NodeEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace nd;
 
 namespace {
-
-/// Reductions are combined in an order of the emitter's choice that is the same for every cut into units.
-constexpr auto sumFlags = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract | arith::FastMathFlags::nsz;
 
 class ProgramEmitter {
 public:
@@ -29,33 +27,12 @@ public:
   void emitFinish();
 
 private:
-  /// Columns [lo, hi): numbers when known, else values.
-  struct Range {
-    int64_t begin = 0, end = 0;
-    Value lo, hi;
-    bool aligned = true;
-    unsigned segment = 0;
-
-    static Range between(int64_t begin, int64_t end) {
-      Range range;
-      range.begin = begin, range.end = end;
-      return range;
-    }
-    static Range between(Value lo, Value hi) {
-      Range range;
-      range.lo = lo, range.hi = hi;
-      return range;
-    }
-    static Range of(const Segment &segment, unsigned number, int64_t lanes) {
-      Range range = between(segment.begin, segment.end);
-      range.aligned = segment.begin % lanes == 0, range.segment = number;
-      return range;
-    }
-  };
+  using Range = ColumnRange;
   using Accumulators = SmallVector<Value>;
-  using ColumnBody = llvm::function_ref<Accumulators(const nd::Columns &, ValueRange)>;
 
-  Accumulators overColumns(const Range &range, ValueRange initial, ColumnBody body, int64_t count);
+  Accumulators overColumns(const Range &range, ValueRange initial, ColumnBody body, int64_t count) {
+    return loopOverColumns(b, lanes, range, initial, body, count);
+  }
   void overUnits(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body);
 
   void emitBlock(ArrayRef<RowScope *> rows, Value chunk);
@@ -70,9 +47,9 @@ private:
   void emitColumnsOf(Value outer, const Range &range, int64_t jam);
   void emitTotal();
 
-  Value combine(ReductionKind kind, Value a, Value b);
-  Value identity(ReductionKind kind, Type type);
-  Value horizontal(ReductionKind kind, Value vector);
+  Value combine(ReductionKind kind, Value x, Value y) { return combineLanes(b, kind, x, y); }
+  Value identity(ReductionKind kind, Type type) { return identityLanes(b, kind, type); }
+  Value horizontal(ReductionKind kind, Value vector) { return acrossLanes(b, kind, vector); }
   Value masked(ReductionKind kind, Value value, const nd::Columns &at) {
     return at.mask ? b.select(at.mask, value, identity(kind, value.getType())) : value;
   }
@@ -98,113 +75,6 @@ private:
 };
 
 } // namespace
-
-Value ProgramEmitter::combine(ReductionKind kind, Value x, Value y) {
-  Type element = getElementTypeOrSelf(x.getType());
-  bool isFloat = isa<FloatType>(element), isBool = element.isInteger(1);
-  switch (kind) {
-  case ReductionKind::sum:
-    if (isFloat)
-      return b.create<arith::AddFOp>(x, y, sumFlags);
-    return b.create<arith::AddIOp>(x, y);
-  case ReductionKind::max:
-    if (isFloat)
-      return b.create<arith::MaximumFOp>(x, y);
-    return isBool ? b.create<arith::OrIOp>(x, y).getResult() : b.create<arith::MaxSIOp>(x, y).getResult();
-  case ReductionKind::min:
-    if (isFloat)
-      return b.create<arith::MinimumFOp>(x, y);
-    return isBool ? b.create<arith::AndIOp>(x, y).getResult() : b.create<arith::MinSIOp>(x, y).getResult();
-  }
-  llvm_unreachable("all kinds are handled");
-}
-
-Value ProgramEmitter::identity(ReductionKind kind, Type type) {
-  Type element = getElementTypeOrSelf(type);
-  if (isa<FloatType>(element)) {
-    double infinity = std::numeric_limits<double>::infinity();
-    return b.number(type, kind == ReductionKind::sum ? 0.0 : kind == ReductionKind::max ? -infinity : infinity);
-  }
-  unsigned width = element.getIntOrFloatBitWidth();
-  if (kind == ReductionKind::sum)
-    return b.integer(type, 0);
-  if (width == 1)
-    return b.integer(type, kind == ReductionKind::max ? 0 : 1);
-  return b.integer(type, kind == ReductionKind::max ? llvm::minIntN(width) : llvm::maxIntN(width));
-}
-
-Value ProgramEmitter::horizontal(ReductionKind kind, Value vector) {
-  if (!isa<VectorType>(vector.getType()))
-    return vector;
-  Type element = getElementTypeOrSelf(vector.getType());
-  bool isFloat = isa<FloatType>(element), isBool = element.isInteger(1);
-  vector::CombiningKind combining = vector::CombiningKind::ADD;
-  if (kind == ReductionKind::max)
-    combining = isFloat  ? vector::CombiningKind::MAXIMUMF
-                : isBool ? vector::CombiningKind::OR
-                         : vector::CombiningKind::MAXSI;
-  else if (kind == ReductionKind::min)
-    combining = isFloat  ? vector::CombiningKind::MINIMUMF
-                : isBool ? vector::CombiningKind::AND
-                         : vector::CombiningKind::MINSI;
-  return b.create<vector::ReductionOp>(combining, vector);
-}
-
-/// Whole vectors, then one masked vector. `count` neighbouring vectors are handed out one by one in each round.
-ProgramEmitter::Accumulators ProgramEmitter::overColumns(const Range &range, ValueRange initial, ColumnBody body,
-                                                         int64_t count) {
-  Accumulators state(initial);
-  auto loop = [&](Value lo, Value hi, int64_t step) {
-    auto forOp = b.create<scf::ForOp>(lo, hi, b.i64(step), state);
-    OpBuilder::InsertionGuard guard(b);
-    // A loop without accumulators has its terminator already.
-    if (state.empty())
-      b.setInsertionPointToStart(forOp.getBody());
-    else
-      b.setInsertionPointToEnd(forOp.getBody());
-    Accumulators next =
-        body({forOp.getInductionVar(), Value(), range.aligned, range.segment}, forOp.getRegionIterArgs());
-    if (!state.empty())
-      b.create<scf::YieldOp>(next);
-    return Accumulators(forOp.getResults());
-  };
-  if (!range.lo) {
-    int64_t size = range.end - range.begin, whole = size / lanes * lanes;
-    if (whole == lanes)
-      state = body({b.i64(range.begin), Value(), range.aligned, range.segment}, state);
-    else if (whole > 0)
-      state = loop(b.i64(range.begin), b.i64(range.begin + whole), lanes * count);
-    if (whole == size)
-      return state;
-    SmallVector<bool> bits(lanes);
-    std::fill_n(bits.begin(), size - whole, true);
-    Value mask = b.create<arith::ConstantOp>(DenseElementsAttr::get(VectorType::get({lanes}, b.getI1Type()), bits));
-    return body({b.i64(range.begin + whole), mask, range.aligned, range.segment}, state);
-  }
-  Value size = b.create<arith::SubIOp>(range.hi, range.lo);
-  Value rest = b.create<arith::RemUIOp>(size, b.i64(lanes));
-  Value border = b.create<arith::SubIOp>(range.hi, rest);
-  state = loop(range.lo, border, lanes * count);
-  if (lanes == 1)
-    return state;
-  Value ragged = b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, rest, b.i64(0));
-  SmallVector<Type> types;
-  for (Value value : state)
-    types.push_back(value.getType());
-  auto ifOp = b.create<scf::IfOp>(types, ragged, /*withElseRegion=*/!state.empty());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifOp.thenBlock());
-  Value numbers = b.laneNumbers(b.getI32Type(), lanes);
-  Value limit = b.splat(b.create<arith::TruncIOp>(b.getI32Type(), rest), lanes);
-  Value mask = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, numbers, limit);
-  Accumulators next = body({border, mask, range.aligned, range.segment}, state);
-  if (state.empty())
-    return state;
-  b.create<scf::YieldOp>(next);
-  b.setInsertionPointToStart(ifOp.elseBlock());
-  b.create<scf::YieldOp>(state);
-  return Accumulators(ifOp.getResults());
-}
 
 void ProgramEmitter::overUnits(Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body) {
   auto forOp = b.create<scf::ForOp>(lo, hi, b.i64(step));
