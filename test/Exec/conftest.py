@@ -1,5 +1,6 @@
-"""Data that several tests share: a real text."""
+"""What several tests share: a real text, and tiny models exported, imported, and trained on one rank."""
 
+import functools
 import pathlib
 import sys
 
@@ -8,6 +9,11 @@ import pytest
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from models import MODELS
+from nd_export import testing
+from support import run
+from training import nd_run
 
 TEXT = pathlib.Path("/usr/share/common-licenses/GPL-3")  # every Debian system has it
 
@@ -21,3 +27,42 @@ def tokens(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "tokens.bin"
     ids.tofile(path)
     return path, ids
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory):
+    """Name of a model -> a folder with hf/, which transformers loads, and onnx/, its export."""
+
+    @functools.cache
+    def export(name):
+        folder = tmp_path_factory.mktemp(name)
+        testing.perturb(MODELS[name](), 0).save_pretrained(folder / "hf")
+        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
+        return folder
+
+    return export
+
+
+@pytest.fixture(scope="session")
+def imported(exported):
+    """(name of a model, batch, length of a sequence) -> its MLIR file."""
+
+    @functools.cache
+    def build(name, batch, seq):
+        mlir = exported(name) / f"model-{batch}-{seq}.mlir"
+        sizes = (f"--batch={batch}", f"--seq={seq}")
+        run("nd-import", exported(name) / "onnx" / "model.onnx", *sizes, "-o", mlir)
+        return mlir
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def one_rank(imported, tokens, tmp_path_factory):
+    """(name of a model, settings) -> what nd computes on one rank."""
+
+    @functools.cache
+    def build(name, how):
+        return nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path_factory.mktemp("one"), "dp1")
+
+    return build

@@ -4,13 +4,12 @@ import json
 
 import pytest
 from formulas import Plan, gpt2, llama, sent
-from nd_export import testing
 from support import run
 
 MODELS = {
-    "gpt2": (testing.tiny_gpt2, gpt2(2, 64, 4, 256, 256, 64)),
-    "llama": (testing.tiny_llama, llama(2, 64, 4, 2, 16, 160, 256)),
-    "llama-tied": (lambda: testing.tiny_llama(tie_word_embeddings=True), llama(2, 64, 4, 2, 16, 160, 256, tied=True)),
+    "gpt2": gpt2(2, 64, 4, 256, 256, 64),
+    "llama": llama(2, 64, 4, 2, 16, 160, 256),
+    "llama-tied": llama(2, 64, 4, 2, 16, 160, 256, tied=True),
 }
 BATCH, SEQ, STEPS = 24, 16, 2
 # A line: the mesh, the options of nd-opt, and what they are called in the closed forms.
@@ -43,24 +42,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """Each model's MLIR, made once."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            MODELS[name][0]().save_pretrained(folder / "model")
-            run("nd-export", "hf", folder / "model", "-o", folder / "out")
-            sizes = (f"--batch={BATCH}", f"--seq={SEQ}")
-            run("nd-import", folder / "out" / "model.onnx", *sizes, "-o", folder / "model.mlir")
-            made[name] = folder / "model.mlir"
-        return made[name]
-
-    return get
-
-
 def label(value):
     return " ".join(value) if isinstance(value, list) else None
 
@@ -68,9 +49,9 @@ def label(value):
 @pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=label)
 @pytest.mark.parametrize("name", MODELS)
 def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
-    expected = sent(MODELS[name][1], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
+    expected = sent(MODELS[name], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
     step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
-    run("nd-opt", f"--shard={mesh}", *options, imported(name), "-o", step)
+    run("nd-opt", f"--shard={mesh}", *options, imported(name, BATCH, SEQ), "-o", step)
     report = json.loads(run("nd-opt", "--report=json", step))
     assert report["sent"] == expected
 

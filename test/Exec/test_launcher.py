@@ -6,18 +6,13 @@ import subprocess
 import time
 
 import pytest
-from nd_export import testing
 from support import run
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def program(imported, tmp_path_factory):
     folder = tmp_path_factory.mktemp("launcher")
-    model = testing.tiny_gpt2()
-    model.save_pretrained(folder / "hf")
-    run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-    run("nd-import", folder / "onnx/model.onnx", "--batch=4", "--seq=8", "-o", folder / "model.mlir")
-    run("nd-opt", "--shard=dp2", folder / "model.mlir", "-o", folder / "step.mlir")
+    run("nd-opt", "--shard=dp2", imported("gpt2", 4, 8), "-o", folder / "step.mlir")
     run("nd-compile", folder / "step.mlir", "--target=host", "-o", folder / "prog")
     return folder / "prog"
 

@@ -4,18 +4,13 @@ One rank equals PyTorch (test_training.py). By default a subset of meshes that c
 (scripts/test.sh --full) runs all of {1, 2, 4}^4 up to 16 ranks, the meshes with cp also without fsdp, and sizes 3, 5 and 6.
 """
 
-import functools
 import itertools
-import math
 import os
 
 import pytest
-from nd_export import testing
-from support import run
-from training import Settings, nd_run, zero_slices
+from training import Settings, assert_equal, nd_run
 
-BOUND = 1e-5
-MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+MODELS = ["gpt2", "llama"]
 STEPS = 10
 
 SUBSET = [
@@ -75,66 +70,6 @@ def settings(optimizer, mesh):
 def split(item):
     name = item.rstrip("0123456789")
     return name, item[len(name) :]
-
-
-@pytest.fixture(scope="session")
-def imported(tmp_path_factory):
-    """(model, batch, seq) -> imported MLIR."""
-
-    @functools.cache
-    def exported(name):
-        folder = tmp_path_factory.mktemp(name)
-        model = MODELS[name]()
-        testing.perturb(model, 0)
-        model.save_pretrained(folder / "hf")
-        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-        return folder
-
-    @functools.cache
-    def build(name, batch, seq):
-        folder = exported(name)
-        mlir = folder / f"model-{batch}-{seq}.mlir"
-        run("nd-import", folder / "onnx" / "model.onnx", f"--batch={batch}", f"--seq={seq}", "-o", mlir)
-        return mlir
-
-    return build
-
-
-@pytest.fixture(scope="session")
-def one_rank(imported, tokens, tmp_path_factory):
-    """(model, settings) -> the outcome on one rank."""
-
-    @functools.cache
-    def build(name, how):
-        return nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path_factory.mktemp("one"), "dp1")
-
-    return build
-
-
-def assert_equal(name, ours, reference, compare_weights):
-    """Relative differences within the bound; tensors by norm, slices that are zero in exact arithmetic by the global norm."""
-    for what in ("losses", "norms"):
-        for step, (a, b) in enumerate(zip(getattr(ours, what), getattr(reference, what), strict=True), 1):
-            assert abs(a - b) <= BOUND * abs(b), f"{what} of step {step}: {a} on the mesh, {b} on one rank"
-    kinds = ["gradients"] + (["weights"] if compare_weights else [])
-    for kind in kinds:
-        tensors, expected = getattr(ours, kind), getattr(reference, kind)
-        assert tensors.keys() == expected.keys()
-        total = math.sqrt(sum(t.double().norm().item() ** 2 for t in expected.values()))
-        for parameter, want in expected.items():
-            got, want = tensors[parameter].double().clone(), want.double().clone()
-            zero = zero_slices(parameter, name)
-            if zero is not None:
-                difference = (zero(got) - zero(want)).norm().item()
-                assert difference <= BOUND * total, (
-                    f"{kind} of {parameter}: a slice that is zero differs by {difference}"
-                )
-                zero(got).zero_()
-                zero(want).zero_()
-            difference = (got - want).norm().item()
-            assert difference <= BOUND * want.norm().item(), (
-                f"{kind} of {parameter}: {difference / want.norm().item():.2e}"
-            )
 
 
 @pytest.mark.parametrize("mesh", MESHES)

@@ -1,40 +1,15 @@
 """Gradient accumulation: a step of several microbatches is a step on all of their samples at once."""
 
-import functools
 import math
 
 import pytest
 import torch
-from nd_export import testing
-from support import Program, relative, run
+from support import Program, relative
 from training import Settings, nd_run, torch_run, zero_slices
 from transformers import AutoModelForCausalLM
 
-MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
+MODELS = ["gpt2", "llama"]
 SEQ = 17
-
-
-@pytest.fixture(scope="session")
-def imported(tmp_path_factory):
-    """(name, batch) -> (folder that transformers loads, imported MLIR of that many sequences a microbatch)."""
-
-    @functools.cache
-    def exported(name):
-        folder = tmp_path_factory.mktemp(name)
-        model = MODELS[name]()
-        testing.perturb(model, 0)
-        model.save_pretrained(folder / "hf")
-        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-        return folder
-
-    @functools.cache
-    def build(name, batch):
-        folder = exported(name)
-        mlir = folder / f"model{batch}.mlir"
-        run("nd-import", folder / "onnx" / "model.onnx", f"--batch={batch}", f"--seq={SEQ}", "-o", mlir)
-        return folder / "hf", mlir
-
-    return build
 
 
 def batches(steps, count, batch, vocabulary):
@@ -53,18 +28,18 @@ def batches(steps, count, batch, vocabulary):
 
 @pytest.mark.parametrize("shard", [None, "dp1", "dp2"])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_token_weighs_the_same(name, shard, imported, tmp_path):
+def test_every_token_weighs_the_same(name, shard, exported, imported, tmp_path):
     """10 steps of AdamW beside PyTorch on one big batch; a third of the microbatches and one rank's part are all ignored."""
     steps, count, batch, settings = 10, 3, 4, Settings()
-    folder, mlir = imported(name, batch)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()
+    model = AutoModelForCausalLM.from_pretrained(exported(name) / "hf", dtype=torch.float32).train()
     groups = [
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": settings.weight_decay},
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
     optimizer = torch.optim.AdamW(groups, lr=settings.lr)
     options = [f"--shard={shard}"] if shard else []
-    program = Program(tmp_path, mlir.read_text(), f"--microbatches={count}", *settings.options(), *options)
+    text = imported(name, batch, SEQ).read_text()
+    program = Program(tmp_path, text, f"--microbatches={count}", *settings.options(), *options)
     state = {n: p.detach() for n, p in model.named_parameters()}
     positions = torch.arange(SEQ).expand(count, batch, SEQ)
     for step, (ids, labels) in enumerate(batches(steps, count, batch, model.config.vocab_size), start=1):
@@ -93,13 +68,12 @@ def test_every_token_weighs_the_same(name, shard, imported, tmp_path):
 
 @pytest.mark.parametrize("shard", ["dp1", "dp2"])
 @pytest.mark.parametrize("name", MODELS)
-def test_equals_one_batch_of_all_samples(name, shard, imported, tokens, tmp_path):
+def test_equals_one_batch_of_all_samples(name, shard, exported, imported, tokens, tmp_path):
     """From a token file: 3 microbatches of 4 against one of 12, and against PyTorch."""
     whole = Settings(steps=5, batch=12, optimizer="sgd", lr=0.5, momentum=0.9)
-    folder, mlir = imported(name, 4)
-    ours = nd_run(mlir, tokens[0], whole, tmp_path / "loop", shard, options=["--microbatches=3"])
-    once = nd_run(imported(name, 12)[1], tokens[0], whole, tmp_path / "once", shard)
-    single = torch_run(folder, tokens[1], whole)
+    ours = nd_run(imported(name, 4, SEQ), tokens[0], whole, tmp_path / "loop", shard, options=["--microbatches=3"])
+    once = nd_run(imported(name, 12, SEQ), tokens[0], whole, tmp_path / "once", shard)
+    single = torch_run(exported(name) / "hf", tokens[1], whole)
     for reference in (once, single):
         assert ours.losses == pytest.approx(reference.losses, rel=1e-5)
         assert ours.norms == pytest.approx(reference.norms, rel=1e-5)
@@ -117,10 +91,10 @@ def test_equals_one_batch_of_all_samples(name, shard, imported, tokens, tmp_path
 
 def test_memory_and_code_do_not_grow_with_the_number_of_microbatches(imported, tmp_path):
     """One microbatch's activations, whatever their number; the accumulators are what a loop adds."""
-    _, mlir = imported("gpt2", 8)
+    text = imported("gpt2", 8, SEQ).read_text()
     arena, code, inputs = {}, {}, {}
     for count in (1, 2, 16):
-        program = Program(tmp_path / str(count), mlir.read_text(), "--train", f"--microbatches={count}")
+        program = Program(tmp_path / str(count), text, "--train", f"--microbatches={count}")
         arena[count] = program.manifest["memory"]["arena_bytes"]
         code[count] = (program.folder / "prog" / program.manifest["programs"][0]["file"]).stat().st_size
         inputs[count] = sum(math.prod(t["shape"]) * 8 for t in program.manifest["tensors"] if t["kind"] == "input")

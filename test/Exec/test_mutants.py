@@ -14,41 +14,22 @@ import subprocess
 
 import pytest
 from mutants import MUTANTS, Step
-from nd_export import testing
 from safetensors.torch import load_file
 from support import run
-from training import Settings
+from training import BOUND, Settings
 
-BOUND = 1e-5  # of test_meshes.py
 HOW = Settings(optimizer="sgd", lr=0.3, steps=2, batch=4, seq=13)
-MODELS = {"gpt2": testing.tiny_gpt2, "llama": testing.tiny_llama}
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "mutants.md"
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
+def program(imported):
     """(model, mesh, options) -> the text of a rank's program."""
 
     @functools.cache
-    def imported(name):
-        folder = tmp_path_factory.mktemp(name)
-        model = MODELS[name]()
-        testing.perturb(model, 0)
-        model.save_pretrained(folder / "hf")
-        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-        run(
-            "nd-import",
-            folder / "onnx" / "model.onnx",
-            f"--batch={HOW.batch}",
-            f"--seq={HOW.seq}",
-            "-o",
-            folder / "model.mlir",
-        )
-        return folder / "model.mlir"
-
-    @functools.cache
     def build(name, mesh, options):
-        return run("nd-opt", f"--shard={mesh}", *HOW.options(), *options, "--keep-gradients", imported(name))
+        model = imported(name, HOW.batch, HOW.seq)
+        return run("nd-opt", f"--shard={mesh}", *HOW.options(), *options, "--keep-gradients", model)
 
     return build
 

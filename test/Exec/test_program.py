@@ -5,28 +5,21 @@ import subprocess
 
 import pytest
 import torch
-from nd_export import testing
 from safetensors.torch import load_file, save_file
 from support import run
 
-SIZES = ("--batch=4", "--seq=13")
+
+@pytest.fixture(scope="module")
+def model(imported):
+    return imported("llama-odd", 4, 13)
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def program(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("program")
-    testing.perturb(testing.tiny_llama(odd=True), 0).save_pretrained(folder / "hf")
-    run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-    run("nd-import", folder / "onnx/model.onnx", *SIZES, "-o", folder / "model.mlir")
-    return folder / "model.mlir"
-
-
-@pytest.fixture(scope="module")
-def program(model):
-    step, folder = model.parent / "step.mlir", model.parent / "prog"
-    run("nd-opt", "--shard=dp4", "--lr=1e-3", model, "-o", step)
-    run("nd-compile", step, "-o", folder, "--dump-stages", model.parent / "stages")
-    return folder
+    run("nd-opt", "--shard=dp4", "--lr=1e-3", model, "-o", folder / "step.mlir")
+    run("nd-compile", folder / "step.mlir", "-o", folder / "prog", "--dump-stages", folder / "stages")
+    return folder / "prog"
 
 
 def metrics(program, tokens, folder, *options):
@@ -72,9 +65,9 @@ def test_the_number_of_threads_does_not_change_results(model, tokens, tmp_path):
         assert abs(loss - other_loss) <= 1e-6 * loss and abs(norm - other_norm) <= 1e-6 * norm
 
 
-def test_a_step_without_valid_tokens_changes_nothing(program, tmp_path):
+def test_a_step_without_valid_tokens_changes_nothing(program, exported, tmp_path):
     """Labels all -100: the loss is 0, not NaN, nothing is updated."""
-    weights = load_file(program.parent / "hf" / "model.safetensors")
+    weights = load_file(exported("llama-odd") / "hf" / "model.safetensors")
     ids = torch.arange(52).reshape(4, 13)
     inputs = {
         "input_ids": ids,

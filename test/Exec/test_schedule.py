@@ -9,39 +9,11 @@ import subprocess
 import sys
 
 import pytest
-from nd_export import testing
 from support import run
 
 GRAPH = pathlib.Path(__file__).resolve().parents[2] / "benchmark" / "llama_graph.py"
 BATCH, SEQ = 24, 16
-MODELS = {
-    "gpt2": lambda: testing.tiny_gpt2(n_layer=4),
-    "llama": lambda: testing.tiny_llama(num_hidden_layers=4),
-}
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory):
-    """Each model's MLIR, made once."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            folder = tmp_path_factory.mktemp(name)
-            MODELS[name]().save_pretrained(folder / "model")
-            run("nd-export", "hf", folder / "model", "-o", folder / "out")
-            run(
-                "nd-import",
-                folder / "out" / "model.onnx",
-                f"--batch={BATCH}",
-                f"--seq={SEQ}",
-                "-o",
-                folder / "model.mlir",
-            )
-            made[name] = folder / "model.mlir"
-        return made[name]
-
-    return get
+MODELS = ["gpt2-deep", "llama-deep"]
 
 
 def report_of(model, *options):
@@ -59,20 +31,23 @@ def gathers_of(report):
 @pytest.mark.parametrize("mesh", ["fsdp2", "dp2,fsdp4", "fsdp2,cp2,tp2"])
 @pytest.mark.parametrize("name", MODELS)
 def test_gathers_are_a_unit_ahead(name, mesh, options, imported, tmp_path):
-    report = report_of(imported(name), f"--shard={mesh}", *options)
+    model = imported(name, BATCH, SEQ)
+    report = report_of(model, f"--shard={mesh}", *options)
     gathers = gathers_of(report)
     most = 2 if "--prefetch-units=2" in options else 1
     names = list(dict.fromkeys(unit for unit, _, _ in gathers))
     again = [unit for unit in names if unit.endswith(", again")]
     # Nothing runs before what the first kernel reads: the embedding (of GPT-2 the head's table) and the first block's norm.
-    first = {"embedding", next(unit for unit in names if unit.endswith(".0"))} | ({"head"} if name == "gpt2" else set())
+    first = {"embedding", next(unit for unit in names if unit.endswith(".0"))} | (
+        {"head"} if name == "gpt2-deep" else set()
+    )
     for unit, ahead, _ in gathers:
         assert ahead <= most
         assert ahead >= 1 or unit in first, unit
     if "--dtype=bf16" in options:  # some biases and norms are kept for what backward computes again
         return
     assert bool(again) == ("--keep-gathered" not in options)
-    run("nd-opt", f"--shard={mesh}", *options, imported(name), "-o", tmp_path / "step.mlir")
+    run("nd-opt", f"--shard={mesh}", *options, model, "-o", tmp_path / "step.mlir")
     run("nd-opt", "--nd-host-pipeline", "--rt-verify-gathers", tmp_path / "step.mlir", "-o", tmp_path / "program.mlir")
     if again:
         # The current unit and those ahead, beside the last unit, which backward needs at once, and a tied table.

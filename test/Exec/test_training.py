@@ -5,17 +5,11 @@ import functools
 
 import pytest
 import torch
-from nd_export import testing
 from support import relative, run
 from training import Settings, nd_run, torch_run, zero_slices
 from transformers import AutoModelForCausalLM
 
-MODELS = {
-    "gpt2": testing.tiny_gpt2,
-    "llama": testing.tiny_llama,
-    "gpt2-odd": functools.partial(testing.tiny_gpt2, odd=True),
-    "llama-odd": functools.partial(testing.tiny_llama, odd=True),
-}
+MODELS = ["gpt2", "llama", "gpt2-odd", "llama-odd"]
 SETTINGS = {
     "adamw": Settings(),
     "sgd": Settings(optimizer="sgd", lr=0.5, momentum=0.9),
@@ -23,38 +17,14 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory):
-    """name -> (folder that transformers loads, imported MLIR)."""
-
-    @functools.cache
-    def build(name):
-        folder = tmp_path_factory.mktemp(name)
-        model = MODELS[name]()
-        testing.perturb(model, 0)
-        model.save_pretrained(folder / "hf")
-        run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
-        s = SETTINGS["adamw"]
-        run(
-            "nd-import",
-            folder / "onnx" / "model.onnx",
-            f"--batch={s.batch}",
-            f"--seq={s.seq}",
-            "-o",
-            folder / "model.mlir",
-        )
-        return folder / "hf", folder / "model.mlir"
-
-    return build
-
-
-@pytest.fixture(scope="session")
-def reference(imported, tokens):
+def reference(exported, tokens):
     """(model, optimizer) -> PyTorch's outcome in f32 and in f64."""
 
     @functools.cache
     def build(name, optimizer):
-        folder, _ = imported(name)
-        return tuple(torch_run(folder, tokens[1], SETTINGS[optimizer], d) for d in (torch.float32, torch.float64))
+        return tuple(
+            torch_run(exported(name) / "hf", tokens[1], SETTINGS[optimizer], d) for d in (torch.float32, torch.float64)
+        )
 
     return build
 
@@ -79,7 +49,7 @@ def tensors_close(what, ours, single, double, bound, scale=None):
 def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp_path):
     settings = SETTINGS[optimizer]
     single, double = reference(name, optimizer)
-    ours = nd_run(imported(name)[1], tokens[0], settings, tmp_path, shard)
+    ours = nd_run(imported(name, settings.batch, settings.seq), tokens[0], settings, tmp_path, shard)
 
     assert single.losses[0] - min(single.losses[-3:]) >= 1, f"the run is too short to mean much: {single.losses}"
     for step in range(settings.steps):
@@ -105,15 +75,15 @@ def test_equals_pytorch(name, optimizer, shard, imported, reference, tokens, tmp
 
 def test_parts_of_fused_parameters_train_alike(imported, tokens, tmp_path):
     """GPT-2's c_attn as three parameters each, on two ranks: files, gradients and saved weights are those of the whole."""
-    split = tmp_path / "split.mlir"
+    settings = Settings(optimizer="sgd", lr=0.5, momentum=0.9, steps=5)
+    model, split = imported("gpt2-odd", settings.batch, settings.seq), tmp_path / "split.mlir"
     run(
         *("nd-opt", "--canonicalize", "--nd-unmerge-dimensions", "--canonicalize", "--nd-split-parameters"),
-        *(imported("gpt2-odd")[1], "-o", split),
+        *(model, "-o", split),
     )
     assert "c_attn.weight#2" in split.read_text()
-    settings = Settings(optimizer="sgd", lr=0.5, momentum=0.9, steps=5)
     ours = nd_run(split, tokens[0], settings, tmp_path / "ours", "dp2")
-    whole = nd_run(imported("gpt2-odd")[1], tokens[0], settings, tmp_path / "whole", "dp1")
+    whole = nd_run(model, tokens[0], settings, tmp_path / "whole", "dp1")
     assert ours.gradients.keys() == whole.gradients.keys() and ours.weights.keys() == whole.weights.keys()
     for got, expected in zip(ours.losses + ours.norms, whole.losses + whole.norms, strict=True):
         assert abs(got - expected) <= 1e-5 * expected
@@ -127,7 +97,8 @@ def test_parts_of_fused_parameters_train_alike(imported, tokens, tmp_path):
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(name, ranks, imported, tokens, tmp_path):
     """Over all ranks, 2 (n - 1) X for X = 4 bytes a parameter; the token count and the loss are 4 bytes each."""
-    ours = nd_run(imported(name)[1], tokens[0], Settings(steps=2), tmp_path, f"dp{ranks}")
+    settings = Settings(steps=2)
+    ours = nd_run(imported(name, settings.batch, settings.seq), tokens[0], settings, tmp_path, f"dp{ranks}")
     parameters = sum(w.numel() for w in ours.weights.values())
     gradients, scalars = 2 * (ranks - 1) * 4 * parameters, 2 * (ranks - 1) * 4 * 2
     expected = {"dp": {"all_reduce": gradients}, "scalar": {"all_reduce": scalars}} if ranks > 1 else {}
@@ -135,13 +106,12 @@ def test_bytes_sent_are_those_of_an_all_reduce_of_the_gradients(name, ranks, imp
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_saved_folder_loads_in_transformers(name, imported, tokens, tmp_path):
+def test_saved_folder_loads_in_transformers(name, exported, imported, tokens, tmp_path):
     """transformers' logits from the saved folder equal those of a model that was given the saved weights by hand."""
     settings = Settings(steps=2)
-    folder, mlir = imported(name)
-    ours = nd_run(mlir, tokens[0], settings, tmp_path, "dp2")
+    ours = nd_run(imported(name, settings.batch, settings.seq), tokens[0], settings, tmp_path, "dp2")
     saved = AutoModelForCausalLM.from_pretrained(tmp_path / "saved").eval()
-    by_hand = copy.deepcopy(AutoModelForCausalLM.from_pretrained(folder)).eval()
+    by_hand = copy.deepcopy(AutoModelForCausalLM.from_pretrained(exported(name) / "hf")).eval()
     missing = by_hand.load_state_dict(ours.weights, strict=False)
     assert not missing.unexpected_keys
     by_hand.tie_weights()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import pathlib
 import re
 
@@ -9,6 +10,8 @@ import torch
 from safetensors.torch import load_file
 from support import run
 from transformers import AutoModelForCausalLM
+
+BOUND = 1e-5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,3 +105,47 @@ def zero_slices(name, model_type):
     if model_type.startswith("gpt2") and re.search(r"attn\.c_attn\.bias$", name):
         return lambda g: g[g.shape[0] // 3 : 2 * g.shape[0] // 3]
     return None
+
+
+def assert_equal(name, ours, reference, compare_weights):
+    """What a mesh computes is what one rank does: relative differences within BOUND, tensors by norm, slices that are zero in
+    exact arithmetic by the global norm."""
+    for what in ("losses", "norms"):
+        for step, (a, b) in enumerate(zip(getattr(ours, what), getattr(reference, what), strict=True), 1):
+            assert abs(a - b) <= BOUND * abs(b), f"{what} of step {step}: {a} on the mesh, {b} on one rank"
+    kinds = ["gradients"] + (["weights"] if compare_weights else [])
+    for kind in kinds:
+        tensors, expected = getattr(ours, kind), getattr(reference, kind)
+        assert tensors.keys() == expected.keys()
+        total = math.sqrt(sum(t.double().norm().item() ** 2 for t in expected.values()))
+        for parameter, want in expected.items():
+            got, want = tensors[parameter].double().clone(), want.double().clone()
+            zero = zero_slices(parameter, name)
+            if zero is not None:
+                difference = (zero(got) - zero(want)).norm().item()
+                assert difference <= BOUND * total, (
+                    f"{kind} of {parameter}: a slice that is zero differs by {difference}"
+                )
+                zero(got).zero_()
+                zero(want).zero_()
+            difference = (got - want).norm().item()
+            assert difference <= BOUND * want.norm().item(), (
+                f"{kind} of {parameter}: {difference / want.norm().item():.2e}"
+            )
+
+
+def assert_near(name, ours, reference):
+    """bf16 beside PyTorch's autocast: losses within 1e-2, every gradient's cosine at least 0.999."""
+    for step, (got, expected) in enumerate(zip(ours.losses, reference.losses, strict=True), 1):
+        assert abs(got - expected) <= 1e-2 * expected, f"loss of step {step}: {got}, autocast {expected}"
+    assert ours.gradients.keys() == reference.gradients.keys()
+    for parameter, expected in reference.gradients.items():
+        got, expected = ours.gradients[parameter].clone(), expected.clone()
+        assert got.dtype == torch.float32
+        if (zero := zero_slices(parameter, name)) is not None:
+            zero(got).zero_()
+            zero(expected).zero_()
+        cosine = torch.nn.functional.cosine_similarity(
+            got.double().flatten(), expected.double().flatten(), dim=0
+        ).item()
+        assert cosine >= 0.999, f"gradient of {parameter}: cosine {cosine}"

@@ -1,0 +1,52 @@
+"""The tiny models of the executed tests, by name."""
+
+import functools
+import itertools
+
+import torch
+import transformers
+from nd_export import testing
+
+
+def tiny_qwen2(window=False, odd=False, heads=None):
+    """A Qwen2 of 2 layers: biases of queries, keys and values, and a window in the second layer if there is one.
+
+    even: width 64, 4 heads of 16 over 2 key/value heads, MLP 160, vocabulary 256.
+    odd:  width 39, 3 heads of 6 over 1 key/value head, MLP 53, vocabulary 251.
+    `heads`: so many of both kinds instead.
+    """
+    sizes = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16}
+    sizes |= {"intermediate_size": 160, "vocab_size": 256}
+    if odd:
+        sizes = {"hidden_size": 39, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 6}
+        sizes |= {"intermediate_size": 53, "vocab_size": 251}
+    if heads:
+        sizes |= {"num_attention_heads": heads, "num_key_value_heads": heads}
+    layers = ["full_attention", "sliding_attention" if window else "full_attention"]
+    rest = {
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 64,
+        "layer_types": layers,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
+    config = transformers.Qwen2Config(**sizes, **rest, use_sliding_window=window, sliding_window=5)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
+
+
+MODELS = {
+    "gpt2": testing.tiny_gpt2,
+    "gpt2-odd": functools.partial(testing.tiny_gpt2, odd=True),
+    "gpt2-deep": functools.partial(testing.tiny_gpt2, n_layer=4),
+    "gpt2-4-heads": testing.tiny_gpt2,
+    "gpt2-odd-4-heads": functools.partial(testing.tiny_gpt2, odd=True, n_embd=20, n_head=4),
+    "llama": testing.tiny_llama,
+    "llama-odd": functools.partial(testing.tiny_llama, odd=True),
+    "llama-deep": functools.partial(testing.tiny_llama, num_hidden_layers=4),
+    "llama-tied": functools.partial(testing.tiny_llama, tie_word_embeddings=True),
+}
+for window, odd, heads in itertools.product((False, True), (False, True), (None, 4)):
+    name = "qwen2" + "-window" * window + "-odd" * odd + "-4-heads" * (heads is not None)
+    MODELS[name] = functools.partial(tiny_qwen2, window, odd, heads)
