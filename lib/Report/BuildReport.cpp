@@ -55,6 +55,9 @@ public:
     for (auto function : module.getOps<func::FuncOp>())
       uses = findParameterUses(function, mesh);
     report.model = names::moduleString(module, names::kModel, "name").str();
+    if (auto notes = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kPlan, "notes")))
+      for (auto note : notes.getAsRange<StringAttr>())
+        report.warnings.push_back(note.str());
     report.compute.modelFlopsPerToken = names::moduleInt(module, names::kModel, "flops_per_token");
   }
 

@@ -8,6 +8,7 @@
 #include "ContextPlan.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace nd;
@@ -33,7 +34,8 @@ std::string divisorsOf(int64_t size) {
 
 Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorPlan, const ShardingOptions &options)
     : program(program), function(program.function), analysis(analysis), tensorPlan(tensorPlan), options(options),
-      mesh(program.mesh), attributes(program.function), signature(program.function) {
+      mesh(program.mesh), attributes(program.function), signature(program.function),
+      settled(analysis.getClasses(), mesh) {
   bool storesShards = options.findAxis(AxisRole::shard) != nullptr;
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size())) {
     if (mesh.getSizes()[axis] == 1)
@@ -53,6 +55,8 @@ Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorP
 }
 
 LogicalResult Plan::annotate() {
+  if (failed(settleClasses()))
+    return failure();
   for (unsigned index : llvm::seq(function.getNumArguments())) {
     auto type = typeOf(function.getArgument(index));
     StringRef kind = names::argKind(function, index);
@@ -77,7 +81,50 @@ LogicalResult Plan::annotate() {
     if (failed(annotateResult(index)))
       return failure();
   setBlocks();
+  noteExchanges();
   return success();
+}
+
+LogicalResult Plan::settleClasses() {
+  for (BlockArgument weight : function.getArguments()) {
+    unsigned index = weight.getArgNumber();
+    if (names::argKind(function, index) != names::kind::kWeight)
+      continue;
+    Attribute given = attributes.getArg(index, names::kSharding);
+    if (!given) {
+      settled.add(weight, plannedUse(weight, nullptr), /*byUser=*/false);
+      continue;
+    }
+    if (failed(checkGiven(given, typeOf(weight), describeArgument(function, index))))
+      return failure();
+    FailureOr<TensorSharding> sharding = mesh.fromArgument(function, weight);
+    if (failed(sharding))
+      return failure();
+    settled.add(weight, tensorPart(*sharding), /*byUser=*/true);
+  }
+  return success();
+}
+
+TensorSharding Plan::tensorPart(TensorSharding sharding) {
+  for (AxisList &axes : sharding.dims)
+    llvm::erase_if(axes, [&](unsigned axis) { return mesh.getRole(axis) != AxisRole::tensor; });
+  return sharding;
+}
+
+void Plan::noteExchanges() {
+  if (exchanged.empty())
+    return;
+  SmallVector<Attribute> notes;
+  for (const auto &[sharding, weights] : exchanged) {
+    std::string more = weights.size() > 1 ? llvm::formatv(" (and {0} more)", weights.size() - 1).str() : "";
+    std::string text = llvm::formatv("{0}{1}: stored as annotated, but used as {2}, and exchanged each time: other "
+                                     "parameters share dimensions with it, and are sharded otherwise",
+                                     describeArgument(function, weights.front()), more, sharding);
+    notes.push_back(StringAttr::get(function.getContext(), text));
+    function.emitWarning() << text;
+  }
+  names::setModuleEntry(function->getParentOfType<ModuleOp>(), names::kPlan, "notes",
+                        ArrayAttr::get(function.getContext(), notes));
 }
 
 LogicalResult Plan::checkDivides(const AxisList &axes, int64_t size, int64_t dim, const std::string &tensor,
@@ -155,11 +202,28 @@ void Plan::setBlocks() {
 }
 
 TensorSharding Plan::useOf(BlockArgument weight) {
+  TensorSharding used = plannedUse(weight, &settled);
+  AxisList all;
+  for (const AxisList &axes : used.dims)
+    for (unsigned axis : axes) {
+      // The user has settled one dimension only, and the plan shards the other over the same axis.
+      if (llvm::is_contained(all, axis))
+        return plannedUse(weight, nullptr);
+      all.push_back(axis);
+    }
+  return used;
+}
+
+TensorSharding Plan::plannedUse(BlockArgument weight, const SettledClasses *settled) {
   TensorSharding sharding = TensorSharding::replicated(typeOf(weight).getRank());
   if (!tensorPlan)
     return sharding;
   for (int64_t dim : llvm::seq(typeOf(weight).getRank()))
     for (DimensionClasses::Id id : analysis.getClasses().getDim(weight, dim)) {
+      if (const AxisList *axes = settled ? settled->find(id) : nullptr) {
+        sharding.dims[dim].append(*axes);
+        continue;
+      }
       auto it = tensorPlan->getChoices().find(id);
       if (it == tensorPlan->getChoices().end())
         continue;
@@ -202,15 +266,17 @@ LogicalResult Plan::annotateWeight(unsigned index) {
     shape = typeOf(update->getOperand(1)).getShape();
   TensorSharding used = useOf(weight), stored = storedOver(storageAxes, shape, used);
   if (Attribute given = attributes.getArg(index, names::kSharding)) {
-    if (failed(checkGiven(given, typeOf(weight), tensor)))
+    FailureOr<TensorSharding> sharding = mesh.fromArgument(function, weight);
+    if (failed(sharding))
       return failure();
-    // What the user shards over tensor axes is how the computation uses it.
-    FailureOr<TensorSharding> plain = mesh.fromArgument(function, weight);
-    if (failed(plain))
-      return failure();
-    used = stored = *plain;
-    for (AxisList &axes : used.dims)
-      llvm::erase_if(axes, [&](unsigned axis) { return mesh.getRole(axis) != AxisRole::tensor; });
+    stored = *sharding;
+    if (tensorPart(stored) != used)
+      exchanged["[" +
+                llvm::join(llvm::map_range(used.dims,
+                                           [&](const AxisList &axes) { return axes.empty() ? "_" : mesh.str(axes); }),
+                           ",") +
+                "]"]
+          .push_back(index);
   }
   attributes.setArg(index, names::kUseSharding, mesh.toAttr(used));
   attributes.setArg(index, names::kUpdateSharding, mesh.toAttr(stored));

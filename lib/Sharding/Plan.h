@@ -9,9 +9,11 @@
 
 #include "Analysis.h"
 #include "MeshView.h"
+#include "SettledClasses.h"
 #include "TensorPlan.h"
 #include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Sharding/Options.h"
+#include <map>
 
 namespace nd {
 
@@ -32,8 +34,17 @@ private:
   llvm::LogicalResult checkGiven(mlir::Attribute given, mlir::RankedTensorType type, const std::string &tensor);
   /// Where the logical shape is not the padded one: what each shard holds.
   void setBlocks();
-  /// How the tensor axes shard a weight, by the classes of its dimensions.
+  /// What the annotations of weights say of the classes of their dimensions.
+  llvm::LogicalResult settleClasses();
+  /// How the tensor axes shard a weight, by the classes of its dimensions; as the user has settled them, or by the
+  /// plan.
   TensorSharding useOf(mlir::BlockArgument weight);
+  TensorSharding plannedUse(mlir::BlockArgument weight, const SettledClasses *settled);
+  /// The tensor axes of an annotation: what is left of it where the computation uses the weight.
+  TensorSharding tensorPart(TensorSharding sharding);
+  /// A warning, here and in the report (`notes` of `nd.plan`), of weights that the user has placed and that are not
+  /// used as they are stored.
+  void noteExchanges();
   /// The same, stored in shards over the axes of FSDP too (formulas: dimension 0 when they divide it, else the largest
   /// that they divide).
   TensorSharding storedOver(const AxisList &axes, llvm::ArrayRef<int64_t> shape, TensorSharding used);
@@ -48,6 +59,8 @@ private:
   MeshView mesh;
   SignatureAttrs attributes;
   SignatureIndex signature;
+  SettledClasses settled;
+  std::map<std::string, llvm::SmallVector<unsigned>> exchanged; ///< weights by how they are used
   AxisList dataAxes, contextAxes, tensorAxes, storageAxes;
   std::optional<int64_t> batch;
 };

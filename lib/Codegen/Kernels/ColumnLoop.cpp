@@ -12,7 +12,8 @@ using namespace nd;
 
 using Accumulators = SmallVector<Value>;
 
-Accumulators nd::loopOverColumns(LaneBuilder &b, int64_t lanes, const ColumnRange &range, ValueRange initial, ColumnBody body, int64_t count) {
+Accumulators nd::loopOverColumns(LaneBuilder &b, int64_t lanes, const ColumnRange &range, ValueRange initial,
+                                 ColumnBody body, int64_t count) {
   Accumulators state(initial);
   auto loop = [&](Value lo, Value hi, int64_t step) {
     auto forOp = b.create<scf::ForOp>(lo, hi, b.i64(step), state);

@@ -284,7 +284,8 @@ Node *KernelProgramBuilder::pullPad(PadOp op, const Indices &index) {
 
 /// Indices into `to` of the element that `index` names in `from`: adjacent digits are merged and split, anything else
 /// goes through the element's number.
-bool KernelProgramBuilder::reshapeIndices(ArrayRef<int64_t> from, ArrayRef<int64_t> to, const Indices &index, Indices &out) {
+bool KernelProgramBuilder::reshapeIndices(ArrayRef<int64_t> from, ArrayRef<int64_t> to, const Indices &index,
+                                          Indices &out) {
   out.assign(to.size(), Index());
   int64_t i = from.size() - 1, k = to.size() - 1;
   while (true) {
