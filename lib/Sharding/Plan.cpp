@@ -153,7 +153,8 @@ LogicalResult Plan::annotateInput(unsigned index) {
     if (failed(checkDivides(dataAxes, *batch, first, tensor, "import with a --batch")))
       return failure();
     sharding.dims[first] = dataAxes;
-    if (hasSequence(function, index)) {
+    // An input that nothing reads is not padded with the others.
+    if (hasSequence(function, index) && !function.getArgument(index).use_empty()) {
       sharding.dims[first + 1] = contextAxes;
       Builder builder(function.getContext());
       if (names::argName(function, index) == names::name::kLabels)

@@ -11,41 +11,72 @@
 using namespace mlir;
 using namespace nd;
 
-static bool isConstantAlong(ElementsAttr attr, int64_t dim) {
+static bool isConstantAlong(ElementsAttr attr, int64_t dim, int64_t count) {
   auto elements = dyn_cast<DenseElementsAttr>(attr);
   if (!elements)
     return false;
   if (elements.isSplat())
     return true;
   ArrayRef<int64_t> shape = elements.getType().getShape();
-  int64_t inner = llvm::product_of(shape.drop_front(dim + 1)), size = shape[dim];
+  int64_t inner = llvm::product_of(shape.drop_front(dim + 1)), size = shape[dim], minor = size / count;
   auto values = elements.getValues<Attribute>();
   for (int64_t index : llvm::seq<int64_t>(elements.getNumElements()))
-    if (int64_t place = index / inner % size; values[index] != values[index - place * inner])
+    if (int64_t place = index / inner % size; values[index] != values[index - (place - place % minor) * inner])
       return false;
   return true;
 }
 
 bool Uniform::isAlong(Value value, int64_t dim) {
-  auto [it, isNew] = known.try_emplace({value, dim}, false);
-  if (!isNew)
-    return it->second;
-  return known[{value, dim}] = compute(value, dim);
+  return isAlong(value, dim, cast<RankedTensorType>(value.getType()).getDimSize(dim));
 }
 
-bool Uniform::compute(Value value, int64_t dim) {
+bool Uniform::isAlong(Value value, int64_t dim, int64_t count) {
+  auto [it, isNew] = known.try_emplace({value, dim, count}, false);
+  if (!isNew)
+    return it->second;
+  return known[{value, dim, count}] = compute(value, dim, count);
+}
+
+/// The factors of a dimension that make up its major part of that size; nothing where a factor is cut. The last may
+/// have more elements, of which `count` come to `last`.
+static std::optional<SmallVector<int64_t>> majorFactors(const ShardingRule &rule, ArrayRef<int64_t> dim, int64_t count,
+                                                        int64_t &last) {
+  SmallVector<int64_t> factors;
+  for (int64_t factor : dim) {
+    int64_t size = rule.factors[factor].size;
+    if (count == 1)
+      break;
+    factors.push_back(factor);
+    last = std::min(size, count);
+    if (std::max(size, count) % last != 0)
+      return std::nullopt;
+    count /= last;
+  }
+  return factors;
+}
+
+bool Uniform::compute(Value value, int64_t dim, int64_t count) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
-    return isConstantAlong(cast<ElementsAttr>(constant.getValue()), dim);
+    return isConstantAlong(cast<ElementsAttr>(constant.getValue()), dim, count);
   unsigned index = cast<OpResult>(value).getResultNumber();
-  if (isa<AllReduceOp>(op))
-    return isAlong(op->getOperand(index), dim);
+  // All ranks run this program: what is equal along a dimension here is so in the parts of the others.
+  if (isa<AllReduceOp, PermuteOp>(op))
+    return isAlong(op->getOperand(index), dim, count);
+  if (auto gather = dyn_cast<AllGatherOp>(op))
+    return gather.getDims()[index] != dim && isAlong(op->getOperand(index), dim, count);
+  if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+    return scatter.getDims()[index] != dim && isAlong(op->getOperand(index), dim, count);
+  if (auto part = dyn_cast<AllSliceOp>(op))
+    return static_cast<int64_t>(part.getDim()) != dim && isAlong(part.getInput(), dim, count);
   if (auto iota = dyn_cast<IotaOp>(op))
     return dim != static_cast<int64_t>(iota.getDim());
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return isAlong(slice.getInput(), dim);
+  int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  if (auto slice = dyn_cast<SliceOp>(op)) // equal slices stay so in any choice of them
+    return slice.getInput().getType().getDimSize(dim) == size ? isAlong(slice.getInput(), dim, count)
+                                                              : isAlong(slice.getInput(), dim);
   auto sharded = dyn_cast<ShardingRuleOpInterface>(op);
   // What attention computes depends on the places of its queries.
   if (!sharded || isa<AttentionOp, AttentionGradOp>(op))
@@ -54,14 +85,26 @@ bool Uniform::compute(Value value, int64_t dim) {
   if (failed(rule))
     return false;
   // An operation treats slices along a factor that passes alike, so equal ones stay equal.
-  const SmallVector<int64_t> factors(rule->results[index][dim].begin(), rule->results[index][dim].end());
-  for (int64_t factor : factors)
+  int64_t last = 1;
+  std::optional<SmallVector<int64_t>> factors = majorFactors(*rule, rule->results[index][dim], count, last);
+  if (!factors)
+    return false;
+  for (int64_t factor : *factors)
     if (rule->factors[factor].kind != FactorKind::PassThrough)
       return false;
   for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule->operands))
-    for (auto [operandDim, operandFactors] : llvm::enumerate(tensor))
-      if (llvm::any_of(operandFactors, [&](int64_t factor) { return llvm::is_contained(factors, factor); }) &&
-          !isAlong(operand, operandDim))
+    for (auto [operandDim, dimFactors] : llvm::enumerate(tensor)) {
+      int64_t slices = 1;
+      for (auto [place, factor] : llvm::enumerate(dimFactors)) {
+        if (!llvm::is_contained(*factors, factor))
+          continue;
+        // They are the major part there, too.
+        if (place > 0 && !llvm::is_contained(*factors, dimFactors[place - 1]))
+          return false;
+        slices *= factor == factors->back() ? last : rule->factors[factor].size;
+      }
+      if (slices > 1 && !isAlong(operand, operandDim, slices))
         return false;
+    }
   return true;
 }

@@ -6,7 +6,7 @@
 //
 // A tensor that all ranks hold equally can only be used as the shard of a dimension where its elements do not differ
 // along it: then any rank's part of it is the same. This follows what is known of that through the operations' rules;
-// arguments and what collectives move are taken to differ.
+// arguments are taken to differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,11 @@ public:
   bool isAlong(mlir::Value value, int64_t dim);
 
 private:
-  bool compute(mlir::Value value, int64_t dim);
+  /// The same for the major part of a dimension that merges several: `count` slices that follow one another.
+  bool isAlong(mlir::Value value, int64_t dim, int64_t count);
+  bool compute(mlir::Value value, int64_t dim, int64_t count);
 
-  llvm::DenseMap<std::pair<mlir::Value, int64_t>, bool> known;
+  llvm::DenseMap<std::tuple<mlir::Value, int64_t, int64_t>, bool> known;
 };
 
 } // namespace nd

@@ -158,3 +158,19 @@ func.func @table(%x: tensor<3x5x8xf32> {nd.kind = "input"}, %i: tensor<3xi64> {n
   %1 = nd.take %0[%i] : tensor<15x8xf32>, tensor<3xi64> -> tensor<3x8xf32>
   return %1 : tensor<3x8xf32>
 }
+
+// -----
+
+// A bias of heads that is merged with the batch before it meets scores (alibi): a merge of no tokens, but read beside them.
+// CHECK-LABEL: func @bias_of_heads
+// CHECK: %[[B:.*]] = nd.reshape %{{.*}} -> tensor<2x3x4xf32>
+// CHECK: %[[W:.*]] = nd.broadcast %[[B]] dims = [0, 1, 3] : tensor<2x3x4xf32> -> tensor<2x3x4x4xf32>
+// CHECK: arith.addf %arg0, %[[W]] : tensor<2x3x4x4xf32>
+func.func @bias_of_heads(%scores: tensor<2x3x4x4xf32> {nd.kind = "input"}, %alibi: tensor<2x3x1x4xf32>) -> tensor<2x3x4x4xf32> {
+  %0 = nd.reshape %scores : tensor<2x3x4x4xf32> -> tensor<6x4x4xf32>
+  %1 = nd.reshape %alibi : tensor<2x3x1x4xf32> -> tensor<6x4xf32>
+  %2 = nd.broadcast %1 dims = [0, 2] : tensor<6x4xf32> -> tensor<6x4x4xf32>
+  %3 = arith.addf %0, %2 : tensor<6x4x4xf32>
+  %4 = nd.reshape %3 : tensor<6x4x4xf32> -> tensor<2x3x4x4xf32>
+  return %4 : tensor<2x3x4x4xf32>
+}

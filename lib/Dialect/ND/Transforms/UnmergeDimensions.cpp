@@ -247,9 +247,13 @@ Value Unmerger::emitExpanded(OpBuilder &builder, Value operand, const Expansion 
   DenseElementsAttr elements;
   if (matchPattern(operand, m_Constant(&elements)))
     return arith::ConstantOp::create(builder, operand.getLoc(), elements.reshape(elements.getType().clone(shape)));
-  auto broadcast = operand.getDefiningOp<BroadcastOp>();
-  if (broadcast && llvm::all_of(broadcast.getDims(), [&](int64_t d) { return expansion.parts[d].size() == 1; }))
-    return broadcastTo(builder, broadcast.getLoc(), broadcast.getInput(), shape, expansion.expand(broadcast.getDims()));
+  if (auto broadcast = operand.getDefiningOp<BroadcastOp>()) {
+    Expansion input;
+    for (int64_t dim : broadcast.getDims())
+      input.parts.push_back(expansion.parts[dim]);
+    Value expanded = emitExpanded(builder, broadcast.getInput(), input);
+    return broadcastTo(builder, broadcast.getLoc(), expanded, shape, expansion.expand(broadcast.getDims()));
+  }
   return emitReshape(builder, operand.getLoc(), operand, shape);
 }
 
