@@ -26,15 +26,12 @@ public:
     // Classes are asked for before any type changes.
     for (BlockArgument argument : program.getBody().getArguments())
       shapes[argument] = paddedShape(argument);
-    for (const Analysis::Step &step : analysis.getSteps()) {
-      if (failed(checkOperation(step)))
-        return failure();
+    for (const Analysis::Step &step : analysis.getSteps())
       for (Value result : step.op->getResults())
         shapes[result] = paddedShape(result);
-    }
     recordLogicalShapes();
     for (const Analysis::Step &step : analysis.getSteps())
-      if (failed(pad(step.op)))
+      if (failed(pad(step)))
         return failure();
     for (BlockArgument argument : program.getBody().getArguments())
       setShape(argument);
@@ -74,27 +71,18 @@ private:
         function.setResultAttr(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
   }
 
-  /// An operation that treats the elements of a dimension by their places cannot have more of them.
-  LogicalResult checkOperation(const Analysis::Step &step) {
-    if (isa<AttentionOp, AttentionGradOp>(step.op))
-      return success();
-    for (auto [index, factor] : llvm::enumerate(step.rule.factors))
-      for (Id id : classes.getFactor(step.op, index))
-        if (sizes.contains(id) && factor.kind == FactorKind::NeedReplication)
-          return step.op->emitError() << "'" << step.op->getName() << "' needs the whole of a dimension of size "
-                                      << factor.size << ", which has to be padded to a multiple of the mesh's axes ("
-                                      << classes.getSize(id) << " to " << sizes.lookup(id)
-                                      << "); choose sizes that divide it";
-    return success();
-  }
-
   void setShape(Value value) {
     if (grows(value))
       value.setType(typeOf(value).clone(shapes[value]));
   }
 
-  LogicalResult pad(Operation *op) {
+  LogicalResult pad(const Analysis::Step &step) {
+    Operation *op = step.op;
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      for (auto [dim, size] : llvm::enumerate(shapes[constant.getResult()]))
+        for (Id id : classes.getDim(constant.getResult(), dim))
+          if (sizes.contains(id) && needsWhole(analysis, step, step.rule.results[0][dim], id))
+            size = typeOf(constant.getResult()).getDimSize(dim);
       if (failed(padConstant(constant)))
         return failure();
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
@@ -158,6 +146,14 @@ private:
 };
 
 } // namespace
+
+bool nd::needsWhole(const Analysis &analysis, const Analysis::Step &step, const ShardingRule::DimFactors &dim,
+                    DimensionClasses::Id id) {
+  return llvm::any_of(dim, [&](int64_t factor) {
+    return step.rule.factors[factor].kind == FactorKind::NeedReplication &&
+           llvm::is_contained(analysis.getClasses().getFactor(step.op, factor), id);
+  });
+}
 
 LogicalResult nd::padDimensions(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
                                 const llvm::DenseSet<DimensionClasses::Id> &sequence) {

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PaddingMasks.h"
+#include "PaddingStates.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
@@ -17,263 +16,195 @@ using namespace nd;
 namespace {
 
 using Id = DimensionClasses::Id;
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-enum class Padding {
-  Any,
-  Zero, ///< zeros, or false
-  True,
-  Ignored, ///< the label that does not count
-  NegInf,
-  Index, ///< indices of the padding itself: above all logical ones
-};
+using Place = PaddingStates::Place;
 
 class Masks {
 public:
   Masks(Program &program, const Analysis &analysis, const PaddedSizes &sizes, const llvm::DenseSet<Id> &sequence,
         bool inOrder)
       : program(program), analysis(analysis), classes(analysis.getClasses()), sizes(sizes), sequence(sequence),
-        inOrder(inOrder) {
-    auto module = program.function->getParentOfType<ModuleOp>();
-    ignoreIndex = names::moduleInt(module, names::kModel, "ignore_index").value_or(-100);
-  }
+        inOrder(inOrder), states(program, analysis, sizes, sequence) {}
 
   LogicalResult run() {
-    for (BlockArgument argument : program.getBody().getArguments()) {
-      bool isLabels = names::argName(program.function, argument.getArgNumber()) == names::name::kLabels;
-      for (Id id : paddedClassesOf(argument))
-        states[{argument, id}] = isLabels && sequence.contains(id) ? Padding::Ignored : Padding::Zero;
-    }
     for (const Analysis::Step &step : analysis.getSteps()) {
       if (failed(maskOperands(step)))
         return failure();
-      for (auto [index, result] : llvm::enumerate(step.op->getResults()))
-        for (Id id : paddedClassesOf(result))
-          states[{result, id}] = transfer(step.op, index, id);
+      states.transfer(step);
+      if (failed(leavePaddingOut(step)))
+        return failure();
     }
     for (OpOperand &operand : program.getReturn()->getOpOperands()) {
       StringRef kind = names::resultKind(program.function, operand.getOperandNumber());
       if (kind != names::kind::kOutput && kind != names::kind::kLogits)
-        for (Id id : paddedClassesOf(operand.get()))
-          if (failed(require(operand, id)))
+        for (Place place : states.placesOf(operand.get()))
+          if (failed(require(operand, place, Padding::Zero)))
             return failure();
     }
     return success();
   }
 
 private:
-  SmallVector<Id> paddedClassesOf(Value value) {
-    SmallVector<Id> found;
-    for (int64_t dim : llvm::seq(typeOf(value).getRank()))
-      for (Id id : classesOf(value, dim))
-        if (sizes.contains(id))
-          found.push_back(id);
-    return found;
-  }
-
-  /// A masked value has the dimensions of the one that was masked.
-  DimensionClasses::Ids classesOf(Value value, int64_t dim) {
-    if (Value original = originals.lookup(value))
-      value = original;
-    return classes.getDim(value, dim);
-  }
-
-  bool has(Value value, Id id) { return llvm::is_contained(paddedClassesOf(value), id); }
-  Padding stateOf(Value value, Id id) {
-    auto it = states.find({value, id});
-    return it == states.end() ? Padding::Any : it->second;
-  }
-  bool isZero(Value value, Id id) { return stateOf(value, id) == Padding::Zero; }
-
-  /// Operations that yield zero for zero.
-  static bool keepsZero(Operation *op) {
-    return isa<arith::NegFOp, arith::ExtFOp, arith::TruncFOp, arith::ExtUIOp, arith::ExtSIOp, arith::TruncIOp,
-               arith::SIToFPOp, arith::UIToFPOp, arith::FPToSIOp, math::AbsFOp, math::TanhOp, math::ErfOp, math::SqrtOp,
-               math::SinOp, math::FloorOp, math::CeilOp, math::TruncOp, math::RoundOp, math::RoundEvenOp, math::Log1pOp,
-               math::ExpM1Op, ReshapeOp, TransposeOp, BroadcastOp, ScaleOp, AsPartialOp>(op);
-  }
-
-  Padding transfer(Operation *op, unsigned result, Id id) {
-    auto zeroIf = [](bool condition) { return condition ? Padding::Zero : Padding::Any; };
-    auto operandIsZero = [&](unsigned index) { return isZero(op->getOperand(index), id); };
-    if (auto constant = dyn_cast<arith::ConstantOp>(op))
-      return ofConstant(constant);
-    if (isa<IotaOp>(op))
-      return llvm::is_contained(classes.getDim(op->getResult(0), cast<IotaOp>(op).getDim()), id) ? Padding::Index
-                                                                                                 : Padding::Any;
-    if (isa<ReshapeOp, TransposeOp, BroadcastOp, arith::ExtFOp, arith::TruncFOp>(op) && has(op->getOperand(0), id))
-      return stateOf(op->getOperand(0), id);
-    if (keepsZero(op))
-      return zeroIf(operandIsZero(0));
-    if (isa<arith::MulFOp, arith::MulIOp, arith::AndIOp>(op))
-      return zeroIf(operandIsZero(0) || operandIsZero(1));
-    if (isa<arith::AddFOp, arith::AddIOp, arith::OrIOp, arith::MaximumFOp, arith::MinimumFOp>(op))
-      return zeroIf(operandIsZero(0) && operandIsZero(1));
-    if (isa<arith::SubFOp, arith::SubIOp>(op)) {
-      if (has(op->getOperand(0), id) && stateOf(op->getOperand(0), id) == Padding::NegInf)
-        return Padding::NegInf;
-      return zeroIf(operandIsZero(0) && operandIsZero(1));
-    }
-    if (isa<arith::DivFOp>(op))
-      return zeroIf(operandIsZero(0));
-    if (isa<math::ExpOp>(op))
-      return zeroIf(stateOf(op->getOperand(0), id) == Padding::NegInf);
-    if (auto compare = dyn_cast<arith::CmpIOp>(op))
-      return ofComparison(compare, id);
-    if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      Padding condition = stateOf(select.getCondition(), id);
-      Padding a = stateOf(select.getTrueValue(), id), b = stateOf(select.getFalseValue(), id);
-      if (condition == Padding::True)
-        return a;
-      if (condition == Padding::Zero)
-        return b;
-      return a == b ? a : Padding::Any;
-    }
-    if (isa<SliceOp, ConcatOp>(op))
-      return zeroIf(llvm::all_of(op->getOperands(), [&](Value v) { return isZero(v, id); }));
-    if (auto pad = dyn_cast<PadOp>(op))
-      return zeroIf(isZero(pad.getInput(), id));
-    if (isa<ReduceOp>(op))
-      return zeroIf(operandIsZero(0));
-    if (isa<DotGeneralOp>(op))
-      return zeroIf(operandIsZero(0) || operandIsZero(1));
-    if (isa<TakeOp>(op))
-      return zeroIf(operandIsZero(0) && !has(op->getOperand(1), id));
-    if (auto scatter = dyn_cast<ScatterAddOp>(op)) {
-      bool rows = llvm::is_contained(classes.getDim(scatter.getResult(), 0), id); // no index reaches the padding
-      bool init = !scatter.getInit() || isZero(scatter.getInit(), id);
-      return zeroIf(init && (rows || isZero(scatter.getUpdates(), id)));
-    }
-    if (isa<RopeOp>(op))
-      return zeroIf(operandIsZero(0));
-    if (isa<RmsNormOp>(op))
-      return zeroIf(result == 0 && operandIsZero(0));
-    if (auto attention = dyn_cast<AttentionOp>(op)) // heads: probabilities times zero
-      return zeroIf(result == 0 && !sequence.contains(id) && isZero(attention.getValue(), id));
-    if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
-      if (sequence.contains(id)) // keys behind `valid` are invisible
-        return zeroIf(result != 0 || isZero(gradient.getResultGrad(), id));
-      return zeroIf(isZero(gradient.getResultGrad(), id));
-    }
-    if (auto entropy = dyn_cast<SoftmaxCrossEntropyOp>(op))
-      return zeroIf(result == 0 && stateOf(entropy.getLabels(), id) == Padding::Ignored);
-    if (auto gradient = dyn_cast<SoftmaxCrossEntropyGradOp>(op))
-      return zeroIf(stateOf(gradient.getLabels(), id) == Padding::Ignored || isZero(gradient.getLossesGrad(), id));
-    if (isa<AdamWOp, SgdOp>(op))
-      return zeroIf(operandIsZero(0) && operandIsZero(1));
-    return Padding::Any;
-  }
-
-  static Padding ofConstant(arith::ConstantOp constant) {
-    auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!elements || !elements.isSplat())
-      return Padding::Any;
-    if (isZeroSplat(constant.getResult()))
-      return Padding::Zero;
-    std::optional<llvm::APFloat> number = floatSplatOf(constant.getResult());
-    return number && number->isInfinity() && number->isNegative() ? Padding::NegInf : Padding::Any;
-  }
-
-  Padding ofComparison(arith::CmpIOp compare, Id id) {
-    Padding a = stateOf(compare.getLhs(), id), b = stateOf(compare.getRhs(), id);
-    using Predicate = arith::CmpIPredicate;
-    Predicate predicate = compare.getPredicate();
-    if (a == Padding::Index && (predicate == Predicate::slt || predicate == Predicate::eq))
-      return Padding::Zero; // of a label or a logical size
-    if (b == Padding::Index && predicate == Predicate::eq)
-      return Padding::Zero;
-    DenseElementsAttr elements;
-    if (a == Padding::Ignored && matchPattern(compare.getRhs(), m_Constant(&elements)) && elements.isSplat() &&
-        elements.getSplatValue<APInt>().getSExtValue() == ignoreIndex) {
-      if (predicate == Predicate::eq)
-        return Padding::True;
-      if (predicate == Predicate::ne)
-        return Padding::Zero;
-    }
-    return Padding::Any;
-  }
-
-  /// Sets the padding of operands to zero where it would count.
+  /// Sets the padding of operands to what does not count where it would.
   LogicalResult maskOperands(const Analysis::Step &step) {
     Operation *op = step.op;
     if (isa<AdamWOp, SgdOp>(op)) {
-      for (Id id : paddedClassesOf(op->getOperand(1)))
-        if (failed(require(op->getOpOperand(1), id)))
+      for (Place place : states.placesOf(op->getOperand(1)))
+        if (failed(require(op->getOpOperand(1), place, Padding::Zero)))
           return failure();
       return success();
     }
+    if (failed(maskIndices(op)))
+      return failure();
     for (auto [index, factor] : llvm::enumerate(step.rule.factors)) {
-      if (factor.kind != FactorKind::Reduction)
+      if (factor.kind != FactorKind::Reduction || isa<TakeOp>(op)) // no index reaches the padding of a table
         continue;
       for (Id id : classes.getFactor(op, index)) {
         if (!sizes.contains(id))
           continue;
         if (isa<DotGeneralOp>(op)) {
-          if (!isZero(op->getOperand(0), id) && !isZero(op->getOperand(1), id) &&
-              failed(require(op->getOpOperand(0), id)))
+          if (failed(maskProduct(step, index, id)))
             return failure();
-        } else if (isa<TakeOp>(op)) {
-          continue; // no index reaches the padding
-        } else {
-          OpOperand &summed = op->getOpOperand(isa<ScatterAddOp, ScatterAddAlongOp>(op) ? 1 : 0);
-          bool isMax = factor.reduction == ReductionKind::max;
-          Padding state = stateOf(summed.get(), id);
-          if (isMax ? state == Padding::NegInf : state == Padding::Zero)
-            continue;
-          if (factor.reduction != ReductionKind::sum)
-            return op->emitError() << "takes the " << stringifyReductionKind(factor.reduction)
-                                   << " over a dimension that has to be padded from " << classes.getSize(id) << " to "
-                                   << sizes.lookup(id) << "; choose a mesh that divides it";
-          if (failed(require(summed, id)))
-            return failure();
+          continue;
         }
+        unsigned summed = isa<ScatterAddOp, ScatterAddAlongOp>(op) ? 1 : 0;
+        if (factor.reduction == ReductionKind::min)
+          return op->emitError() << "takes the minimum over a dimension that has to be padded from "
+                                 << classes.getSize(id) << " to " << sizes.lookup(id)
+                                 << "; choose a mesh that divides it";
+        Padding neutral = factor.reduction == ReductionKind::max ? Padding::NegInf : Padding::Zero;
+        if (failed(require(op->getOpOperand(summed), *states.find(step, summed, index, id), neutral)))
+          return failure();
       }
     }
     return success();
   }
 
-  /// Makes the padding of an operand zero.
-  LogicalResult require(OpOperand &operand, Id id) {
+  /// What is computed from places may point behind the end of a table.
+  LogicalResult maskIndices(Operation *op) {
+    if (!isa<TakeOp, ScatterAddOp>(op))
+      return success();
+    OpOperand &indices = op->getOpOperand(isa<TakeOp>(op) ? 1 : 0);
+    for (Place place : states.placesOf(indices.get()))
+      if (states.get(indices.get(), place) == Padding::Index && failed(require(indices, place, Padding::Zero)))
+        return failure();
+    return success();
+  }
+
+  /// One factor of each product that is summed up has to be zero, and the other finite.
+  LogicalResult maskProduct(const Analysis::Step &step, int64_t factor, Id id) {
+    Padding left = states.along(step, 0, factor, id), right = states.along(step, 1, factor, id);
+    auto mask = [&](unsigned operand) {
+      return require(step.op->getOpOperand(operand), *states.find(step, operand, factor, id), Padding::Zero);
+    };
+    if (left == Padding::Wild && failed(mask(0)))
+      return failure();
+    if (right == Padding::Wild && failed(mask(1)))
+      return failure();
+    bool isNeutral = left == Padding::Zero || right == Padding::Zero || left == Padding::Wild || right == Padding::Wild;
+    return isNeutral ? success() : mask(0);
+  }
+
+  /// The dimension where a class is all or the major part, with the size of what is minor to it; nothing where the
+  /// padding of the class is not at the end of a dimension.
+  std::optional<int64_t> minorSize(Value value, Place place) {
+    DimensionClasses::Ids ids = states.classesOf(value, place.dim);
+    if (ids.empty() || ids.front() != place.id || llvm::count(ids, place.id) > 1 ||
+        (sequence.contains(place.id) && !inOrder))
+      return std::nullopt;
+    int64_t inner = 1;
+    for (Id minor : ArrayRef<Id>(ids).drop_front())
+      inner *= sizes.contains(minor) ? sizes.lookup(minor) : classes.getSize(minor);
+    return inner;
+  }
+
+  InFlightDiagnostic complain(Operation *op, Id id) {
+    InFlightDiagnostic diagnostic = op->emitError();
+    diagnostic << "'" << op->getName() << "' would count the padding of a dimension of " << classes.getSize(id)
+               << " that is padded to " << sizes.lookup(id) << ", and where it is stored it cannot be ";
+    return diagnostic;
+  }
+
+  /// Makes the padding of an operand zero, or minus infinity.
+  LogicalResult require(OpOperand &operand, Place place, Padding wanted) {
     Value value = operand.get();
-    if (stateOf(value, id) == Padding::Zero)
+    if (states.get(value, place) == wanted)
       return success();
     Operation *op = operand.getOwner();
-    std::optional<int64_t> where;
-    int64_t inner = 1;
-    for (int64_t dim : llvm::seq(typeOf(value).getRank())) {
-      DimensionClasses::Ids ids = classesOf(value, dim);
-      if (ids.empty() || ids.front() != id)
-        continue;
-      where = dim;
-      for (Id minor : ArrayRef<Id>(ids).drop_front())
-        inner *= sizes.contains(minor) ? sizes.lookup(minor) : classes.getSize(minor);
+    std::optional<int64_t> inner = minorSize(value, place);
+    auto floatType = dyn_cast<FloatType>(tensorTypeOf(value).getElementType());
+    if (!inner || (wanted == Padding::NegInf && !floatType))
+      return complain(op, place.id) << "set to zero; choose a mesh that divides it";
+    auto [it, inserted] = masks.try_emplace({value, place.dim, place.id, static_cast<int>(wanted)});
+    if (inserted) {
+      OpBuilder builder(op);
+      builder.setInsertionPointAfterValue(value);
+      Location loc = op->getLoc();
+      Value index = iota(builder, loc, builder.getI64Type(), tensorTypeOf(value).getShape(), place.dim);
+      Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
+                                           intSplatLike(builder, loc, index, classes.getSize(place.id) * *inner));
+      double number = wanted == Padding::NegInf ? -std::numeric_limits<double>::infinity() : 0.0;
+      Value neutral = floatType ? splatLike(builder, loc, value, number) : intSplatLike(builder, loc, value, 0);
+      it->second = select(builder, loc, isReal, value, neutral);
+      states.addCopy(it->second, value);
+      states.set(it->second, place, wanted);
     }
-    if (!where || (sequence.contains(id) && !inOrder))
-      return op->emitError() << "'" << op->getName() << "' would count the padding of a dimension of "
-                             << classes.getSize(id) << " that is padded to " << sizes.lookup(id)
-                             << ", and where it is stored it cannot be set to zero; choose a mesh that divides it";
+    operand.set(it->second);
+    return success();
+  }
+
+  /// An operation that needs the whole of a dimension gets it without padding; what it makes is padded with zeros.
+  LogicalResult leavePaddingOut(const Analysis::Step &step) {
+    Operation *op = step.op;
+    if (isa<AttentionOp, AttentionGradOp>(op)) // they know how many keys are real
+      return success();
     OpBuilder builder(op);
     Location loc = op->getLoc();
-    ArrayRef<int64_t> shape = typeOf(value).getShape();
-    Value masked = masks.lookup({value, id});
-    if (!masked) {
-      builder.setInsertionPointAfterValue(value);
-      Value place = iota(builder, loc, builder.getI64Type(), shape, *where);
-      Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, place,
-                                           intSplatLike(builder, loc, place, classes.getSize(id) * inner));
-      bool isFloat = isa<FloatType>(typeOf(value).getElementType());
-      Value zero = isFloat ? splatLike(builder, loc, value, 0.0) : intSplatLike(builder, loc, value, 0);
-      masked = select(builder, loc, isReal, value, zero);
-      Value original = originals.lookup(value);
-      originals[masked] = original ? original : value;
-      for (Id other : paddedClassesOf(value))
-        states[{masked, other}] = stateOf(value, other);
-      states[{masked, id}] = Padding::Zero;
-      masks[{value, id}] = masked;
+    for (OpOperand &operand : op->getOpOperands())
+      for (Place place : states.placesOf(operand.get())) {
+        if (!needsWhole(analysis, step, step.rule.operands[operand.getOperandNumber()][place.dim], place.id))
+          continue;
+        std::optional<int64_t> inner = minorSize(operand.get(), place);
+        if (!inner)
+          return complain(op, place.id) << "left out; choose a mesh that divides it";
+        Value whole = slice(builder, loc, operand.get(), place.dim, 0, classes.getSize(place.id) * *inner);
+        states.addCopy(whole, operand.get());
+        operand.set(whole);
+      }
+    for (OpResult result : op->getResults()) {
+      const ShardingRule::TensorFactors &dims = step.rule.results[result.getResultNumber()];
+      SmallVector<std::pair<Place, int64_t>> whole;
+      for (Place place : states.placesOf(result)) {
+        if (!needsWhole(analysis, step, dims[place.dim], place.id))
+          continue;
+        std::optional<int64_t> inner = minorSize(result, place);
+        if (!inner)
+          return complain(op, place.id) << "left out; choose a mesh that divides it";
+        whole.push_back({place, *inner});
+      }
+      if (!whole.empty())
+        padResult(result, whole);
     }
-    operand.set(masked);
     return success();
+  }
+
+  void padResult(OpResult result, ArrayRef<std::pair<Place, int64_t>> whole) {
+    OpBuilder builder(result.getContext());
+    builder.setInsertionPointAfterValue(result);
+    Location loc = result.getLoc();
+    RankedTensorType type = tensorTypeOf(result);
+    SmallVector<int64_t> logical(type.getShape()), padded = logical, none(logical.size(), 0), high = none;
+    for (auto [place, inner] : whole) {
+      logical[place.dim] = classes.getSize(place.id) * inner;
+      padded[place.dim] = sizes.lookup(place.id) * inner;
+      high[place.dim] = padded[place.dim] - logical[place.dim];
+    }
+    result.setType(withShape(type, logical));
+    Value zero = splat(builder, loc, type.getElementType(), {}, 0.0);
+    auto pad = PadOp::create(builder, loc, withShape(type, padded), result, zero, none, high, none);
+    result.replaceAllUsesExcept(pad.getResult(), pad);
+    states.addCopy(pad.getResult(), result);
+    for (auto [place, inner] : whole)
+      states.set(pad.getResult(), place, Padding::Zero);
   }
 
   Program &program;
@@ -282,10 +213,8 @@ private:
   const PaddedSizes &sizes;
   const llvm::DenseSet<Id> &sequence;
   bool inOrder;
-  int64_t ignoreIndex;
-  llvm::DenseMap<std::pair<Value, Id>, Padding> states;
-  llvm::DenseMap<std::pair<Value, Id>, Value> masks;
-  llvm::DenseMap<Value, Value> originals; ///< of masked values
+  PaddingStates states;
+  llvm::DenseMap<std::tuple<Value, int64_t, Id, int>, Value> masks;
 };
 
 } // namespace

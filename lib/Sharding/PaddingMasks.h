@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Follows what the padding of every value holds: zeros (parameters, inputs, and what is linear in them), the number
-// that marks an ignored label, minus infinity (logits beyond the vocabulary), true, or anything. Where padding would
-// count - a product or a sum runs over it, a parameter is updated with it - and does not hold what leaves the result
-// alone, it is set to zero there.
+// By what padding holds (PaddingStates): where it would count - a product, a sum or a maximum runs over it, a parameter
+// is updated with it - and does not hold what leaves the result alone, it is set to that. An operation that needs the
+// whole of a dimension gets it without padding, and what it makes is padded with zeros.
 //
 // For a transformer nothing has to be set: heads and widths are padded with zeros from the parameters on, labels of
 // padded positions are ignored, so that every gradient of them is zero, and their keys are invisible.

@@ -10,7 +10,9 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
+import nd_export
 from models import MODELS
+from modules import MODULES
 from nd_export import testing
 from support import run
 from training import nd_run
@@ -31,11 +33,18 @@ def tokens(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory):
-    """Name of a model -> a folder with hf/, which transformers loads, and onnx/, its export."""
+    """Name of a model -> a folder with hf/, which transformers loads (no module has it), and onnx/, its export."""
 
     @functools.cache
     def export(name):
         folder = tmp_path_factory.mktemp(name)
+        if name in MODULES:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                module = testing.perturb(MODULES[name](), 0)
+            example, shapes = {"input_ids": torch.zeros(2, 13, dtype=torch.long)}, {"input_ids": {0: "batch"}}
+            nd_export.export(module, example, folder / "onnx", outputs=["logits"], dynamic_shapes=shapes)
+            return folder
         testing.perturb(MODELS[name](), 0).save_pretrained(folder / "hf")
         run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")
         return folder

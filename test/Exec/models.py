@@ -36,7 +36,19 @@ def tiny_qwen2(window=False, odd=False, heads=None):
         return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
+def tiny_bloom():
+    """A Bloom of 2 layers: 4 heads of 12, attention with alibi that is written out, softmax and all; vocabulary 251."""
+    sizes = {"hidden_size": 48, "n_head": 4, "n_layer": 2, "vocab_size": 251}
+    config = transformers.BloomConfig(
+        **sizes, hidden_dropout=0.0, attention_dropout=0.0, bos_token_id=0, eos_token_id=0
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
+
+
 MODELS = {
+    "bloom": tiny_bloom,
     "gpt2": testing.tiny_gpt2,
     "gpt2-odd": functools.partial(testing.tiny_gpt2, odd=True),
     "gpt2-deep": functools.partial(testing.tiny_gpt2, n_layer=4),

@@ -1,0 +1,54 @@
+"""Modules that no library has: what a plan by structure has to shard without a rule of their own."""
+
+import torch
+from torch import nn
+
+HEADS, WIDTH, HIDDEN, VOCABULARY = 3, 48, 100, 251  # no size divides by 2 and 3
+
+
+class Encoder(nn.Module):
+    """[B, S] -> [B, S, V]: an embedding, a layer that mixes tokens, an MLP, a head. Nothing is causal."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.norm = nn.LayerNorm(WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, HIDDEN), nn.Linear(HIDDEN, WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+
+    def heads(self, x):
+        return (f(x).unflatten(-1, (HEADS, -1)).transpose(1, 2) for f in (self.query, self.key, self.value))
+
+    def forward(self, input_ids):
+        x = self.embedding(input_ids)
+        x = x + self.out(self.mix(x))
+        return self.head(x + self.down(torch.tanh(self.up(self.norm(x)))))
+
+
+class ReluAttention(Encoder):
+    """Attention without softmax: scores have the sequence twice, and their gradient is not zero behind the keys."""
+
+    def mix(self, x):
+        query, key, value = self.heads(x)
+        return (torch.relu(query @ key.transpose(-1, -2) / 16) @ value).transpose(1, 2).flatten(2)
+
+
+class CosineAttention(Encoder):
+    """Queries and keys of length 1, without an epsilon: a head of zeros is not finite."""
+
+    def mix(self, x):
+        query, key, value = self.heads(x)
+        query, key = query / query.norm(dim=-1, keepdim=True), key / key.norm(dim=-1, keepdim=True)
+        return nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+
+
+class TokenShift(Encoder):
+    """Each token sees the one before and the mean of all so far: operations that need the sequence as a whole."""
+
+    def mix(self, x):
+        before = torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
+        return before + torch.cumsum(x, 1) / torch.arange(1, x.shape[1] + 1)[:, None]
+
+
+MODULES = {"relu-attention": ReluAttention, "cosine-attention": CosineAttention, "token-shift": TokenShift}

@@ -1,0 +1,13 @@
+"""What has no rule of its own trains on every mesh as on one rank; neither sequence, heads nor widths divide."""
+
+import pytest
+from modules import MODULES
+from training import Settings, assert_equal, nd_run
+
+
+@pytest.mark.parametrize("mesh", ["tp2", "fsdp2,cp2,tp3"])
+@pytest.mark.parametrize("name", [*MODULES, "bloom"])
+def test_trains_as_one_rank(name, mesh, imported, one_rank, tokens, tmp_path):
+    how = Settings(optimizer="sgd", lr=0.3, steps=3, batch=4, seq=13)
+    ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path, mesh)
+    assert_equal(name, ours, one_rank(name, how), compare_weights=True)
