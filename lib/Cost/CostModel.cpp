@@ -28,13 +28,11 @@ SentBytes nd::sentBytes(CommKind kind, GroupShape group, int64_t payload) {
   llvm_unreachable("all kinds are listed");
 }
 
-SentBytes nd::permutedBytes(llvm::ArrayRef<int64_t> sources, GroupShape group, int64_t payload) {
+SentBytes nd::permutedBytes(llvm::ArrayRef<int64_t> sources, llvm::ArrayRef<int64_t> nodes, int64_t payload) {
   SentBytes sent;
   for (auto [position, source] : llvm::enumerate(sources)) {
-    auto own = static_cast<int64_t>(position);
-    sent.total += source == own ? 0 : payload;
-    // Where a group goes over nodes, `inside` neighbours share one.
-    sent.betweenNodes += source / group.inside == own / group.inside ? 0 : payload;
+    sent.total += source == static_cast<int64_t>(position) ? 0 : payload;
+    sent.betweenNodes += nodes[source] == nodes[position] ? 0 : payload;
   }
   return sent;
 }

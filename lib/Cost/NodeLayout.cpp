@@ -79,3 +79,19 @@ GroupShape NodeLayout::shapeOf(llvm::ArrayRef<llvm::StringRef> group) const {
       positions.push_back(position);
   return shapeOf(positions);
 }
+
+llvm::SmallVector<int64_t> NodeLayout::nodesOf(llvm::ArrayRef<llvm::StringRef> group) const {
+  llvm::SmallVector<int64_t> nodes = {0};
+  for (llvm::StringRef name : group) {
+    const auto *axis = llvm::find_if(axes, [&](const PlacedAxis &axis) { return axis.name == name; });
+    if (axis == axes.end())
+      continue;
+    const GroupShape &shape = shapes[axis - axes.begin()];
+    llvm::SmallVector<int64_t> finer;
+    for (int64_t outer : nodes)
+      for (int64_t coordinate = 0; coordinate < axis->size; ++coordinate)
+        finer.push_back(outer * shape.nodes + coordinate / shape.inside);
+    nodes = std::move(finer);
+  }
+  return nodes;
+}

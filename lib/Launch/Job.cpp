@@ -249,6 +249,7 @@ Error Job::handle(Process &process, MessageType type, const std::string &payload
       SentBytes entry;
       entry.collective = in.get<int32_t>();
       entry.bytes = in.get<int64_t>();
+      entry.betweenNodes = in.get<int64_t>();
       report.sent.push_back(entry);
     }
     if (in.ok())

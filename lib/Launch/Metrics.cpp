@@ -37,8 +37,10 @@ std::optional<StepMetrics> MetricsCollector::add(int64_t rank, const StepReport 
     if (entry.collective < 0 || entry.collective >= static_cast<int32_t>(manifest.collectives.size()))
       continue;
     const CollectiveInfo &info = manifest.collectives[entry.collective];
-    if (!info.group.empty())
-      metrics.sent[info.isScalar ? "scalar" : info.group][info.kind] += entry.bytes;
+    if (info.group.empty())
+      continue;
+    metrics.sent[info.isScalar ? "scalar" : info.group][info.kind] += entry.bytes;
+    metrics.sentBetweenNodes += entry.betweenNodes;
   }
   if (++metrics.reports < manifest.ranks)
     return std::nullopt;
@@ -81,7 +83,7 @@ Error MetricsFile::write(const StepMetrics &metrics) {
             out.attribute(kind, bytes);
         });
     });
-    out.attribute("sent_between_nodes", 0);
+    out.attribute("sent_between_nodes", metrics.sentBetweenNodes);
   });
   stream << '\n';
   stream.flush();

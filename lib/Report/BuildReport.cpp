@@ -11,6 +11,7 @@
 #include "Warnings.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Pipelines/HostPipeline.h"
+#include "nd/Schedule/Placement.h"
 #include "nd/Schedule/UnitWindows.h"
 #include "nd/Support/Locations.h"
 
@@ -37,10 +38,8 @@ public:
     auto meshes = module.getOps<MeshOp>();
     if (!meshes.empty())
       mesh = *meshes.begin();
-    if (mesh)
-      for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-        report.axes.push_back({axis.getName().getValue().str(), axis.getSize()});
-    llvm::Expected<NodeLayout> layout = NodeLayout::create(report.axes, report.system, nodes);
+    report.axes = placedAxes(mesh);
+    llvm::Expected<NodeLayout> layout = placeMesh(mesh, report.system, nodes);
     if (!layout)
       return module.emitError() << llvm::toString(layout.takeError());
     for (const PlacedAxis &axis : report.axes)
@@ -156,7 +155,7 @@ private:
     collective.times = rt::getTimes(start);
     collective.payload = payloadBytes(start);
     collective.sent = kind == CommKind::Permute
-                          ? permutedBytes(start.getPermutation(), collective.shape, collective.payload)
+                          ? permutedBytes(start.getPermutation(), nodeLayout->nodesOf(axes), collective.payload)
                           : sentBytes(kind, collective.shape, collective.payload);
     int64_t groups = report.ranks / collective.shape.ranks();
     collective.sent.total *= groups;

@@ -9,6 +9,7 @@
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Schedule/Passes.h"
+#include "nd/Schedule/Placement.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -276,11 +277,8 @@ struct ScheduleCollectives : nd::impl::ScheduleCollectivesBase<ScheduleCollectiv
     llvm::Expected<System> system = System::find(systemName);
     if (!system)
       return getOperation().emitError() << llvm::toString(system.takeError());
-    SmallVector<PlacedAxis> axes;
-    for (auto mesh : getOperation().getOps<MeshOp>())
-      for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-        axes.push_back({axis.getName().getValue().str(), axis.getSize()});
-    llvm::Expected<NodeLayout> layout = NodeLayout::create(axes, *system, nodes);
+    auto meshes = getOperation().getOps<MeshOp>();
+    llvm::Expected<NodeLayout> layout = placeMesh(meshes.empty() ? MeshOp() : *meshes.begin(), *system);
     if (!layout)
       return getOperation().emitError() << llvm::toString(layout.takeError());
     estimate = std::make_unique<Estimate>(std::move(*system), std::move(*layout));

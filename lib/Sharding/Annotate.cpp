@@ -15,6 +15,7 @@
 #include "UserAnnotations.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Schedule/Placement.h"
 #include "nd/Sharding/Options.h"
 #include "nd/Sharding/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,13 +31,21 @@ using namespace nd;
 
 namespace {
 
-MeshOp createMesh(ModuleOp module, const ShardingOptions &options) {
+FailureOr<MeshOp> createMesh(ModuleOp module, const ShardingOptions &options) {
   MLIRContext *context = module.getContext();
   SmallVector<Attribute> axes = llvm::map_to_vector(options.axes, [&](const ShardingOptions::Axis &axis) -> Attribute {
     return MeshAxisAttr::get(context, StringAttr::get(context, axis.name), axis.size, axis.role);
   });
   auto builder = OpBuilder::atBlockBegin(module.getBody());
-  return MeshOp::create(builder, module.getLoc(), "mesh", builder.getArrayAttr(axes));
+  auto mesh = MeshOp::create(builder, module.getLoc(), "mesh", builder.getArrayAttr(axes));
+  llvm::Expected<System> system = System::find(options.system);
+  if (!system)
+    return module.emitError() << llvm::toString(system.takeError());
+  llvm::Expected<NodeLayout> layout = placeMesh(mesh, *system, options.nodes);
+  if (!layout)
+    return module.emitError() << llvm::toString(layout.takeError());
+  mesh.setNodes(layout->getNumNodes());
+  return mesh;
 }
 
 /// A use of a constant, or of a number everywhere, must not tie its sharding to that of another use.
@@ -159,6 +168,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     options->keepGathered = keepGathered;
     options->cpMode = cpMode;
     options->sequenceParallel = sequenceParallel;
+    options->system = systemName;
+    options->nodes = nodes;
     if (failed(plan(*program, *options)))
       signalPassFailure();
   }
@@ -205,7 +216,10 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     }
     if (tensorPlan && failed(splitTensorAxis(options, *tensorPlan)))
       return failure();
-    program.mesh = createMesh(module, options);
+    FailureOr<MeshOp> mesh = createMesh(module, options);
+    if (failed(mesh))
+      return failure();
+    program.mesh = *mesh;
     if (failed(applyUserAnnotations(program, options.annotations)))
       return failure();
     // What the user has placed keeps its shape.

@@ -22,6 +22,8 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   annotate.keepGathered = options.keepGathered;
   annotate.cpMode = options.cpMode;
   annotate.sequenceParallel = options.sequenceParallel;
+  annotate.systemName = options.system;
+  annotate.nodes = options.nodes;
   pm.addPass(createAnnotate(annotate));
   pm.addPass(createPropagateSharding());
   pm.addPass(createInsertReshards());
@@ -39,6 +41,5 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   ScheduleCollectivesOptions schedule;
   schedule.prefetchUnits = options.prefetchUnits;
   schedule.systemName = options.system;
-  schedule.nodes = options.nodes;
   pm.addPass(createScheduleCollectives(schedule));
 }

@@ -6,6 +6,7 @@ gathered how often, where tensor parallelism gathers and scatters, what the mode
 
 import collections
 import dataclasses
+import itertools
 import math
 
 AXES = ("dp", "fsdp", "cp", "tp")
@@ -118,6 +119,7 @@ class Plan:
     sequence_parallel: bool = True
     cp_mode: str = "ring"
     bytes: int = 4  # of compute type: gathers, activations
+    nodes: int = 1  # that the ranks fill, one after the other
 
     @staticmethod
     def mesh(text, **choices):
@@ -170,6 +172,7 @@ class Step:
     def __init__(self, model: Model, plan: Plan):
         self.model, self.plan = model, plan
         self.sent = collections.defaultdict(lambda: collections.defaultdict(int))
+        self.between_nodes = 0
         self.add_parameters()
         if plan.tp > 1:
             self.add_tensor_parallel()
@@ -186,7 +189,25 @@ class Step:
         if n == 1 or payload == 0 or times == 0:
             return
         label = label or "+".join(a for a in AXES if a in axes and self.plan.size({a}) > 1)
-        self.sent[label][kind] += self.plan.ranks // n * factor * payload * times
+        groups = self.plan.ranks // n
+        self.sent[label][kind] += groups * factor * payload * times
+        nodes = self.nodes_of(axes, size)
+        left = {"all_reduce": 2 * (nodes - 1), "permute": nodes if nodes > 1 else 0, "all_to_all": n - n // nodes}
+        self.between_nodes += groups * left.get(kind, nodes - 1) * payload * times
+
+    def nodes_of(self, axes, size):
+        """Nodes over which the group of rank 0 goes; `size`: it is so many neighbours along tp, and all of the other axes."""
+        plan, nodes = self.plan, set()
+        for coordinates in itertools.product(*(range(max(getattr(plan, axis), 1)) for axis in AXES)):
+            rank = 0
+            for axis, coordinate in zip(AXES, coordinates, strict=True):
+                rank = rank * max(getattr(plan, axis), 1) + coordinate
+            others = plan.size(axes - {"tp"})
+            neighbours = size // others if size else plan.tp if "tp" in axes else 1
+            outside = {a: c for a, c in zip(AXES, coordinates, strict=True) if a not in axes and a != "tp"}
+            if not any(outside.values()) and coordinates[AXES.index("tp")] < neighbours:
+                nodes.add(rank * plan.nodes // plan.ranks)
+        return len(nodes)
 
     # Parameters.
 
@@ -296,6 +317,11 @@ class Step:
 def sent(model: Model, plan: Plan):
     """group -> kind -> bytes, as in metrics.jsonl."""
     return {group: dict(kinds) for group, kinds in sorted(Step(model, plan).sent.items())}
+
+
+def sent_between_nodes(model: Model, plan: Plan):
+    """Bytes of all groups and kinds together."""
+    return Step(model, plan).between_nodes
 
 
 def flops_per_token(model: Model, seq):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from formulas import Plan, gpt2, llama, sent
+from formulas import Plan, gpt2, llama, sent, sent_between_nodes
 from support import run
 
 MODELS = {
@@ -39,6 +39,18 @@ CASES = [
     ("fsdp2", ["--zero=1", "--microbatches=2"], {"zero": 1, "microbatches": 2}),
     ("dp2,cp2", ["--cp=ring", "--microbatches=2"], {"microbatches": 2}),
     ("fsdp2,tp2", ["--microbatches=2"], {"microbatches": 2}),
+    ("dp4", ["--nodes=2"], {"nodes": 2}),
+    ("dp6", ["--nodes=3"], {"nodes": 3}),
+    ("dp2,fsdp2", ["--nodes=2"], {"nodes": 2}),  # replicas on nodes of their own
+    ("fsdp4", ["--nodes=2"], {"nodes": 2}),
+    ("fsdp8", ["--nodes=4", "--zero=1"], {"nodes": 4, "zero": 1}),
+    ("fsdp3", ["--nodes=3"], {"nodes": 3}),
+    ("fsdp2,tp4", ["--nodes=4"], {"nodes": 4}),  # the boundary goes through tp
+    ("fsdp1,cp4", ["--nodes=2", "--cp=ring"], {"nodes": 2}),
+    ("cp4", ["--nodes=2", "--cp=gather"], {"nodes": 2, "cp_mode": "gather"}),
+    ("cp2,tp2", ["--nodes=2", "--cp=ulysses"], {"nodes": 2, "cp_mode": "ulysses"}),
+    ("dp2,fsdp2,cp2,tp2", ["--nodes=4", "--cp=ring"], {"nodes": 4}),
+    ("dp2,fsdp4", ["--nodes=4", "--microbatches=2"], {"nodes": 4, "microbatches": 2}),
 ]
 
 
@@ -49,17 +61,20 @@ def label(value):
 @pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=label)
 @pytest.mark.parametrize("name", MODELS)
 def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
-    expected = sent(MODELS[name], Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices))
+    plan = Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices)
+    expected, between = sent(MODELS[name], plan), sent_between_nodes(MODELS[name], plan)
     step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
     run("nd-opt", f"--shard={mesh}", *options, imported(name, BATCH, SEQ), "-o", step)
     report = json.loads(run("nd-opt", "--report=json", step))
     assert report["sent"] == expected
+    assert report["sent_between_nodes"] == between
 
     run("nd-compile", step, "--target=host", "-o", program)
     data = ("--data", tokens[0], "--data-dtype=uint16", "--threads=1")
     run("nd-run", program, *data, "--steps", STEPS, "--metrics", metrics)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [row["sent"] for row in rows] == [expected] * STEPS
+    assert [row["sent_between_nodes"] for row in rows] == [between] * STEPS
     memory = report["memory"]
     assert [row["arena_bytes"] for row in rows] == [memory["arena_bytes"]] * STEPS
     assert sum(memory["live_at_peak"].values()) == memory["peak_live_bytes"] <= memory["arena_bytes"]

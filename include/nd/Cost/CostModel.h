@@ -30,8 +30,8 @@ struct SentBytes {
 
 /// `payload` is a rank's. Of a permute, the whole group moves by one position, as in a ring.
 SentBytes sentBytes(CommKind kind, GroupShape group, int64_t payload);
-/// A permute in which position i of the group receives from sources[i].
-SentBytes permutedBytes(llvm::ArrayRef<int64_t> sources, GroupShape group, int64_t payload);
+/// A permute in which position i of the group, which is on node nodes[i], receives from sources[i].
+SentBytes permutedBytes(llvm::ArrayRef<int64_t> sources, llvm::ArrayRef<int64_t> nodes, int64_t payload);
 
 class CostModel {
 public:

@@ -46,6 +46,9 @@ public:
   GroupShape shapeOf(llvm::ArrayRef<unsigned> group) const;
   /// The same by name; names that the mesh has not are left out.
   GroupShape shapeOf(llvm::ArrayRef<llvm::StringRef> group) const;
+  /// The node of each position of such a group, whose axes are listed major to minor, in any order. Nodes are numbered
+  /// within the group.
+  llvm::SmallVector<int64_t> nodesOf(llvm::ArrayRef<llvm::StringRef> group) const;
 
 private:
   llvm::SmallVector<PlacedAxis> axes;

@@ -33,7 +33,7 @@ struct JobOptions {
 /// Bytes that a rank sent in a step by collectives of one group and kind.
 struct SentBytes {
   int32_t collective; ///< the first of them
-  int64_t bytes;
+  int64_t bytes, betweenNodes;
 };
 
 /// What a rank reports of a step.

@@ -20,6 +20,7 @@ struct StepMetrics {
   int64_t arenaBytes = 0;                                     ///< of a rank
   int64_t reports = 0;                                        ///< ranks that have finished the step
   std::map<std::string, std::map<std::string, int64_t>> sent; ///< group -> collective -> bytes, over all ranks
+  int64_t sentBetweenNodes = 0;                               ///< of all of them
 
   double tokensPerSecond() const { return first.milliseconds > 0 ? first.tokens / first.milliseconds * 1e3 : 0; }
 };

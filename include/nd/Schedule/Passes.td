@@ -31,8 +31,7 @@ def ScheduleCollectives : Pass<"nd-schedule-collectives", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"prefetchUnits", "prefetch-units", "int64_t", "0", "units that gathers run ahead at most; 0: as nd.plan says, or 1">,
-    Option<"systemName", "system", "std::string", "\"host\"", "what the step runs on: a system's name, or a file">,
-    Option<"nodes", "nodes", "int64_t", "0", "nodes that the ranks fill; 0: as few as the system needs">
+    Option<"systemName", "system", "std::string", "\"host\"", "what the step runs on: a system's name, or a file">
   ];
 }
 

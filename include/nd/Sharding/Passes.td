@@ -12,7 +12,7 @@ include "mlir/Pass/PassBase.td"
 def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
   let summary = "name the mesh, and give arguments and results their shardings";
   let description = [{
-    Adds `nd.mesh @mesh` and the default plan, as attributes of the function's arguments and results. The batch (`batch` of the module's `nd.model`) is
+    Adds `nd.mesh @mesh`, over as many nodes as `nodes` or the system says, and the default plan, as attributes of the function's arguments and results. The batch (`batch` of the module's `nd.model`) is
     sharded over the axes of roles replicate and shard, the sequence of inputs (`seq`) over that of role context, in zig-zag chunks where attention needs it (`nd.chunks`).
     Parameters get `nd.use_sharding`, how the computation sees them: the tensor axes shard the vocabulary, heads, and what one product makes and another
     contracts, by the structure of the graph. `nd.sharding` is how they are stored and `nd.update_sharding` how they are updated: where an axis of role shard is named, over it and the
@@ -39,7 +39,9 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
                  Option<"keepGathered", "keep-gathered", "bool", "false", "keep parameters that forward gathered for backward">,
                  Option<"cpMode", "cp", "std::string", "\"auto\"", "how ranks share a sequence: auto, ring, gather, ulysses">,
                  Option<"sequenceParallel", "sequence-parallel", "bool", "true",
-                        "shard the sequence over the tensor axes between tensor-parallel products">];
+                        "shard the sequence over the tensor axes between tensor-parallel products">,
+                 Option<"systemName", "system", "std::string", "\"host\"", "what the step runs on: a system's name, or a file">,
+                 Option<"nodes", "nodes", "int64_t", "0", "nodes that the ranks fill; 0: as few as the system needs">];
   let dependentDialects = ["::nd::NDDialect"];
 }
 

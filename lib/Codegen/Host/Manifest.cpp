@@ -64,6 +64,7 @@ private:
       for (MeshAxisAttr axis : axes)
         json.value(axis.getSize());
     });
+    json.attribute("nodes", static_cast<int64_t>(host.mesh ? host.mesh.getNodes() : 1));
   }
 
   void writeSizes(StringRef key, ArrayRef<int64_t> sizes) {

@@ -491,12 +491,26 @@ llvm::Constant *StepEmitter::programDescriptor() {
     tensors.push_back(tensorDescriptor(tensor));
   llvm::Constant *levels =
       c.array({kernelTable(cpuLevelSuffix(CpuLevel::V3)), kernelTable(cpuLevelSuffix(CpuLevel::V4))});
-  return c.structure({c.bits32(ND_ABI_VERSION), c.string(host.program.getSymName()), c.i32(numAxes), c.array(sizes),
-                      c.array(axisNames), c.i64(*host.program.getArenaBytes()), c.i64(host.threadScratchBytes),
-                      c.i32(tensors.size()), c.i32(host.kernelFunctions.size()), c.i32(gemms.size()),
-                      c.i32(attentions.size()), c.i32(collectives.size()), c.table(tensors, "tensors"), levels,
-                      c.table(gemms, "gemms"), c.table(attentions, "attentions"), c.table(collectives, "collectives"),
-                      scheduleDescriptor(), step});
+  return c.structure({c.bits32(ND_ABI_VERSION),
+                      c.string(host.program.getSymName()),
+                      c.i32(numAxes),
+                      c.array(sizes),
+                      c.array(axisNames),
+                      c.i32(host.mesh ? host.mesh.getNodes() : 1),
+                      c.i64(*host.program.getArenaBytes()),
+                      c.i64(host.threadScratchBytes),
+                      c.i32(tensors.size()),
+                      c.i32(host.kernelFunctions.size()),
+                      c.i32(gemms.size()),
+                      c.i32(attentions.size()),
+                      c.i32(collectives.size()),
+                      c.table(tensors, "tensors"),
+                      levels,
+                      c.table(gemms, "gemms"),
+                      c.table(attentions, "attentions"),
+                      c.table(collectives, "collectives"),
+                      scheduleDescriptor(),
+                      step});
 }
 
 } // namespace

@@ -251,6 +251,9 @@ bool checkProgram(const nd_program &program, const nd_options &options, std::str
   else if (options.ranks != ranks)
     error = "the program is compiled for " + std::to_string(ranks) + " ranks and was started with " +
             std::to_string(options.ranks);
+  else if (program.num_nodes > 1 && ranks % program.num_nodes != 0)
+    error = "the program's " + std::to_string(ranks) + " ranks do not fill " + std::to_string(program.num_nodes) +
+            " nodes evenly";
   else if (options.rank < 0 || options.rank >= ranks || options.threads < 1)
     error =
         "rank " + std::to_string(options.rank) + " with " + std::to_string(options.threads) + " threads does not exist";
@@ -345,7 +348,8 @@ int64_t nd_sent_bytes(nd_rank *rank, nd_sent *entries, int64_t capacity) {
     return 0;
   const std::vector<Transport::Sent> &sent = rank->transport->getSent();
   for (int64_t i = 0; i < std::min<int64_t>(capacity, sent.size()); ++i)
-    entries[i] = {sent[i].group, sent[i].kind, sent[i].isScalar, sent[i].collective, sent[i].bytes};
+    entries[i] = {sent[i].group,      sent[i].kind,  sent[i].isScalar,
+                  sent[i].collective, sent[i].bytes, sent[i].betweenNodes};
   return sent.size();
 }
 

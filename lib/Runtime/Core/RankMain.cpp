@@ -138,7 +138,7 @@ void Session::reportStep(const nd_step_result &result) {
   nd_sent_bytes(rank, sent.data(), sent.size());
   out.add<uint32_t>(sent.size());
   for (const nd_sent &entry : sent)
-    out.add(entry.collective).add(entry.bytes);
+    out.add(entry.collective).add(entry.bytes).add(entry.bytes_between_nodes);
   say(MessageType::Step);
 }
 

@@ -53,12 +53,14 @@ TEST(CostModel, BytesBetweenNodes) {
 }
 
 TEST(CostModel, BytesOfPermutes) {
-  EXPECT_EQ(permutedBytes({3, 0, 1, 2}, {2, 2}, 10).total, 40);
-  EXPECT_EQ(permutedBytes({3, 0, 1, 2}, {2, 2}, 10).betweenNodes, 20);
-  EXPECT_EQ(permutedBytes({2, 3, 0, 1}, {2, 2}, 10).betweenNodes, 40);
-  EXPECT_EQ(permutedBytes({0, 1, 3, 2}, {2, 2}, 10).total, 20);
-  EXPECT_EQ(permutedBytes({0, 1, 3, 2}, {2, 2}, 10).betweenNodes, 0);
-  EXPECT_EQ(permutedBytes({1, 2, 3, 0}, {4, 1}, 10).total, sentBytes(CommKind::Permute, {4, 1}, 10).total);
+  const llvm::SmallVector<int64_t> inOrder = {0, 0, 1, 1}, outerFirst = {0, 1, 0, 1};
+  EXPECT_EQ(permutedBytes({3, 0, 1, 2}, inOrder, 10).total, 40);
+  EXPECT_EQ(permutedBytes({3, 0, 1, 2}, inOrder, 10).betweenNodes, 20);
+  EXPECT_EQ(permutedBytes({2, 3, 0, 1}, inOrder, 10).betweenNodes, 40);
+  EXPECT_EQ(permutedBytes({2, 3, 0, 1}, outerFirst, 10).betweenNodes, 0);
+  EXPECT_EQ(permutedBytes({0, 1, 3, 2}, inOrder, 10).total, 20);
+  EXPECT_EQ(permutedBytes({0, 1, 3, 2}, inOrder, 10).betweenNodes, 0);
+  EXPECT_EQ(permutedBytes({1, 2, 3, 0}, {0, 0, 0, 0}, 10).total, sentBytes(CommKind::Permute, {4, 1}, 10).total);
 }
 
 TEST(CostModel, MorePayloadNeverCostsLess) {

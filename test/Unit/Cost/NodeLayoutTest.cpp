@@ -58,6 +58,14 @@ TEST(NodeLayout, NodesByHand) {
   expectShape(mesh, {"dp"}, 1, 2);
 }
 
+TEST(NodeLayout, NodesOfPositions) {
+  NodeLayout mesh = layout({{"dp", 2}, {"tp", 4}}, "host", 4); // nodes of 2: tp goes over two of them
+  EXPECT_EQ(mesh.nodesOf({"tp"}), (llvm::SmallVector<int64_t>{0, 0, 1, 1}));
+  EXPECT_EQ(mesh.nodesOf({"dp"}), (llvm::SmallVector<int64_t>{0, 1}));
+  EXPECT_EQ(mesh.nodesOf({"dp", "tp"}), (llvm::SmallVector<int64_t>{0, 0, 1, 1, 2, 2, 3, 3}));
+  EXPECT_EQ(mesh.nodesOf({"tp", "dp"}), (llvm::SmallVector<int64_t>{0, 1, 0, 1, 2, 3, 2, 3}));
+}
+
 TEST(NodeLayout, Errors) {
   EXPECT_EQ(
       errorOf({{"dp", 12}}, "h100x8", 0),

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define ND_ABI_VERSION 2
+#define ND_ABI_VERSION 3
 #define ND_MAX_RANK 8
 #define ND_MAX_AXES 8
 #define ND_MAX_DIM_AXES 8 /* that shard one dimension */
@@ -203,6 +203,7 @@ typedef struct {
   int32_t num_axes;
   int32_t axis_sizes[ND_MAX_AXES]; /* outer to inner; rank = row-major index */
   const char *axis_names[ND_MAX_AXES];
+  int32_t num_nodes;            /* the ranks fill them one after the other, each with as many; 0 is 1 */
   int64_t arena_bytes;          /* planned, without threads' scratch and library workspace */
   int64_t thread_scratch_bytes; /* per thread: the largest of any op */
   int32_t num_tensors, num_kernels, num_gemms, num_attentions, num_collectives;

@@ -44,11 +44,12 @@ public:
     int32_t kind, isScalar;
     int32_t collective; ///< id of the first of them
     int64_t bytes;
+    int64_t betweenNodes; ///< of them
   };
   const std::vector<Sent> &getSent() const { return sent; }
   void clearSent() {
     for (Sent &entry : sent)
-      entry.bytes = 0;
+      entry.bytes = entry.betweenNodes = 0;
   }
 
 protected:

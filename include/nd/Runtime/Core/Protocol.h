@@ -21,7 +21,7 @@
 
 namespace nd::rt {
 
-inline constexpr uint32_t protocolVersion = 2;
+inline constexpr uint32_t protocolVersion = 3;
 inline constexpr const char *launchFdVariable = "ND_LAUNCH_FD";
 
 enum class MessageType : uint32_t {

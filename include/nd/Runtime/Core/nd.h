@@ -58,7 +58,7 @@ typedef struct {
   const char *group;
   int32_t kind, is_scalar;
   int32_t collective; /* id of the first of them */
-  int64_t bytes;
+  int64_t bytes, bytes_between_nodes;
 } nd_sent;
 
 /// Opens a rank: the arena is mapped and touched, threads and library state are made. Null on error, which is written

@@ -76,6 +76,9 @@ LogicalResult MeshOp::verify() {
   }
   if (!ranks)
     return emitOpError() << "has more ranks than fit in 64 bits";
+  if (static_cast<int64_t>(getNodes()) < 1 || *ranks % static_cast<int64_t>(getNodes()) != 0)
+    return emitOpError() << "has " << *ranks << " ranks, which do not fill " << static_cast<int64_t>(getNodes())
+                         << " nodes evenly";
   return success();
 }
 

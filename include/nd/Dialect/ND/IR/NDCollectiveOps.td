@@ -23,9 +23,11 @@ def ND_MeshOp : ND_Op<"mesh", [Symbol]> {
     ```
 
     An axis that is used in parts is named in parts, major to minor: `#nd.axis<"tp.0" = 2, tensor>, #nd.axis<"tp.1" = 2, tensor>`.
+
+    The ranks fill `nodes` nodes (1 unless it says more), one after the other, each with as many of them.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, ND_MeshAxisArray:$axes);
-  let assemblyFormat = "$sym_name `axes` $axes attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, ND_MeshAxisArray:$axes, DefaultValuedAttr<I64Attr, "1">:$nodes);
+  let assemblyFormat = "$sym_name `axes` $axes (`nodes` $nodes^)? attr-dict";
   let extraClassDeclaration = [{
     /// The axis of that name, or null.
     MeshAxisAttr findAxis(mlir::StringAttr name);
