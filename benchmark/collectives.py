@@ -2,8 +2,10 @@
 
     . scripts/env.sh && ninja -C build/release nd-collectives && python benchmark/collectives.py [--ranks 2 4] [--rounds 3]
 
-Open MPI comes from `apt-get install openmpi-bin libopenmpi-dev`; without it only our times are printed. A figure is the best
-of all rounds, of the slowest rank. Sizes are those of the whole tensor: what is reduced, or has been gathered."""
+Open MPI is no dependency of nd: install it by hand with `apt-get install openmpi-bin libopenmpi-dev`; without it only our
+times are printed. A figure is the best of all rounds, of the slowest rank. Sizes are those of the whole tensor: what is
+reduced, or has been gathered. Where ranks are as many as cores both sides bind them; where they are more, Open MPI yields
+while it waits."""
 
 import argparse
 import os
@@ -13,15 +15,12 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from common import ROOT, load, run
 
 
-def run(*command):
-    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=environment)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    lines = [line.split() for line in done.stdout.splitlines()]
+def times(*command):
+    out = run(*command, env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    lines = [line.split() for line in out.splitlines()]
     return {(kind, int(size)): float(time) for kind, size, time in lines}
 
 
@@ -43,15 +42,15 @@ def main():
             subprocess.run(["mpicxx", "-O2", "-std=c++17", source, "-o", peer], check=True)
         for ranks in args.ranks:
             # More ranks than cores: Open MPI has to give the core away while it waits.
-            crowded = ranks > (os.cpu_count() or 1)
+            crowded = ranks > len(os.sched_getaffinity(0))
             flags = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if crowded else ["--bind-to", "core"]
             best = {"nd": {}, "mpi": {}}
             for _ in range(args.rounds):
-                results = {"nd": run(ours, ranks), "mpi": run("mpirun", "-n", ranks, *flags, peer) if peer else {}}
-                for side, times in results.items():
-                    for key, time in times.items():
+                results = {"nd": times(ours, ranks), "mpi": times("mpirun", "-n", ranks, *flags, peer) if peer else {}}
+                for side, result in results.items():
+                    for key, time in result.items():
                         best[side][key] = min(time, best[side].get(key, time))
-            print(f"{ranks} ranks{' (more than cores)' if crowded else ''}, microseconds")
+            print(f"{ranks} ranks{' (more than cores)' if crowded else ''}, microseconds; {load()}")
             print(f"{'':16}{'size':>10}{'nd':>12}{'Open MPI':>12}{'ratio':>8}{'GB/s sent':>11}")
             for (kind, size), time in sorted(best["nd"].items()):
                 sent = (2 if kind == "all_reduce" else 1) * (ranks - 1) / ranks * size

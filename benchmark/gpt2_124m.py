@@ -11,25 +11,13 @@ oneDNN's own threads (`nd-gemm-floor`, in the same round).
 import argparse
 import collections
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
-import numpy as np
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Set on some machines against old OpenBLAS builds; it slows numpy and PyTorch down.
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-
-
-def run(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
-    return done.stdout
+from common import ENVIRONMENT, ROOT, export_model, load, run, write_tokens
 
 
 def torch_step(args, clip, compiled):
@@ -43,7 +31,7 @@ def nd_program(args, folder, clip):
     """Exports (once), imports and compiles; returns the program's folder."""
     export, program = folder / "export", folder / f"prog-clip{clip}"
     if not export.exists():
-        run("nd-export", "hf", ROOT / "examples/gpt2-124m.json", "--random-init", 0, "-o", export)
+        export_model(ROOT / "examples/gpt2-124m.json", export)
     run("nd-import", export / "model.onnx", f"--batch={args.batch}", f"--seq={args.seq}", "-o", folder / "model.mlir")
     run(
         "nd-opt",
@@ -76,7 +64,7 @@ def gemm_floor(args, program):
 def nd_step(args, folder, program):
     tokens, metrics = folder / "tokens.bin", folder / "metrics.jsonl"
     if not tokens.exists():
-        np.random.default_rng(0).integers(0, 50257, args.batch * args.seq * 64, dtype=np.uint16).tofile(tokens)
+        write_tokens(tokens, 50257, args.batch * 64, args.seq)
     run(
         *("nd-run", program, "--data", tokens, "--data-dtype=uint16", f"--threads={args.threads}"),
         *("--steps", args.steps, "--metrics", metrics),
@@ -113,7 +101,8 @@ def main():
                     if side not in best or result["best_s"] < best[side]["best_s"]:
                         best[side] = result
             print(
-                f"clipping {'on' if clip else 'off'}: {args.batch} x {args.seq}, {args.dtype}, {args.threads} threads"
+                f"clipping {'on' if clip else 'off'}: {args.batch} x {args.seq}, {args.dtype}, {args.threads} threads; "
+                f"{load()}"
             )
             floor = best.pop("products")["best_s"]
             for side, r in best.items():

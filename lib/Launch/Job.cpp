@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Launch/Job.h"
+#include "Cores.h"
 #include "JobProcess.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,7 +13,6 @@
 #include <cerrno>
 #include <csignal>
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -39,16 +39,13 @@ double stallMilliseconds() {
   return seconds * 1e3;
 }
 
-int availableCores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
 Error systemError(const Twine &what) { return makeError(what + ": " + strerror(errno)); }
 
 } // namespace
 
-Job::Job(const Manifest &manifest) : manifest(manifest), layout(manifest.ranks), startTime(monotonicMilliseconds()) {}
+Job::Job(const Manifest &manifest)
+    : manifest(manifest), layout(manifest.ranks), claims(std::make_unique<CoreClaims>()),
+      startTime(monotonicMilliseconds()) {}
 
 Job::~Job() {
   killAll();
@@ -118,6 +115,7 @@ Error Job::spawn(int64_t rank) {
 Expected<std::unique_ptr<Job>> Job::start(const Manifest &manifest, const JobOptions &options) {
   std::unique_ptr<Job> job(new Job(manifest));
   job->threads = options.threads > 0 ? options.threads : std::max<int>(1, availableCores() / manifest.ranks);
+  job->bound = options.bind && job->claims->claim(job->threads * manifest.ranks);
   if (Error error = checkMemory(manifest))
     return std::move(error);
   if (Error error = job->createSharedMemory())
@@ -134,6 +132,10 @@ Expected<std::unique_ptr<Job>> Job::start(const Manifest &manifest, const JobOpt
     MessageWriter out;
     out.add<int32_t>(process->rank).add<int32_t>(manifest.ranks).add<int32_t>(job->threads).add(options.totalSteps);
     out.add(options.tokenFile).add(options.tokenBytes).add<int32_t>(options.shuffle).add(options.seed);
+    out.add<int32_t>(job->bound);
+    if (job->bound)
+      for (int core : job->claims->get().slice(process->rank * job->threads, job->threads))
+        out.add<int32_t>(core);
     if (!rt::sendMessage(process->socket, MessageType::Configure, out.getPayload(), job->memory))
       return job->lost(*process);
   }

@@ -88,6 +88,7 @@ Error Training::checkOptions() {
 Error Training::startJob() {
   JobOptions jobOptions;
   jobOptions.threads = options.threads;
+  jobOptions.bind = options.bind;
   jobOptions.totalSteps = options.steps;
   jobOptions.tokenFile = options.data;
   jobOptions.tokenBytes = format.tokenBytes;
@@ -102,10 +103,11 @@ Error Training::startJob() {
     return error;
   const ReadyReport &ready = job->getReady();
   errs() << formatv(
-      "{0} {1}, {2} {3} each; rendezvous {4:f0} ms, arena {5:f1} MiB, first touch {6:f0} ms, weights {7:f0} ms\n",
+      "{0} {1}, {2} {3} each{8}; rendezvous {4:f0} ms, arena {5:f1} MiB, first touch {6:f0} ms, weights {7:f0} ms\n",
       manifest.ranks, manifest.ranks == 1 ? "rank" : "ranks", job->getThreads(),
       job->getThreads() == 1 ? "thread" : "threads", job->getRendezvousMilliseconds(),
-      static_cast<double>(ready.arenaBytes) / 1048576, ready.touchMilliseconds, monotonicMilliseconds() - loadStart);
+      static_cast<double>(ready.arenaBytes) / 1048576, ready.touchMilliseconds, monotonicMilliseconds() - loadStart,
+      job->isBound() ? ", bound to cores" : "");
   collector = std::make_unique<MetricsCollector>(manifest, ready.arenaBytes);
   progress = std::make_unique<ProgressLine>(errs(), options.steps);
   return Error::success();

@@ -44,11 +44,11 @@ CASES = [
     ("dp2,fsdp2", ["--nodes=2"], {"nodes": 2}),  # replicas on nodes of their own
     ("fsdp4", ["--nodes=2"], {"nodes": 2}),
     ("fsdp8", ["--nodes=4", "--zero=1"], {"nodes": 4, "zero": 1}),
-    ("fsdp3", ["--nodes=3"], {"nodes": 3}),
+    ("dp3", ["--nodes=3"], {"nodes": 3}),
     ("fsdp2,tp4", ["--nodes=4"], {"nodes": 4}),  # the boundary goes through tp
     ("fsdp1,cp4", ["--nodes=2", "--cp=ring"], {"nodes": 2}),
     ("cp4", ["--nodes=2", "--cp=gather"], {"nodes": 2, "cp_mode": "gather"}),
-    ("cp2,tp2", ["--nodes=2", "--cp=ulysses"], {"nodes": 2, "cp_mode": "ulysses"}),
+    ("cp2", ["--nodes=2", "--cp=ulysses"], {"nodes": 2, "cp_mode": "ulysses"}),
     ("dp2,fsdp2,cp2,tp2", ["--nodes=4", "--cp=ring"], {"nodes": 4}),
     ("dp2,fsdp4", ["--nodes=4", "--microbatches=2"], {"nodes": 4, "microbatches": 2}),
 ]

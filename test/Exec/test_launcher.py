@@ -1,7 +1,10 @@
 """A job whose ranks die, stop or are interrupted ends within seconds, says why, and leaves nothing behind."""
 
+import contextlib
+import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -25,7 +28,7 @@ def children(pid):
 class Job:
     """A training run that would last for hours."""
 
-    def __init__(self, program, tokens, metrics):
+    def __init__(self, program, tokens, metrics, *options):
         command = [
             "nd-run",
             program,
@@ -35,6 +38,7 @@ class Job:
             "--steps=100000000",
             "--metrics",
             metrics,
+            *options,
         ]
         self.process = subprocess.Popen(
             [str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -102,3 +106,62 @@ def test_no_shared_memory_is_left(program, tokens):
     before = set(pathlib.Path("/dev/shm").iterdir())
     run("nd-run", program, "--data", tokens[0], "--data-dtype=uint16", "--steps=2")
     assert set(pathlib.Path("/dev/shm").iterdir()) == before
+
+
+class Claims:
+    """All cores that are free, as another job that has bound its threads to them holds them."""
+
+    def __enter__(self):
+        self.sockets = []
+        for core in os.sched_getaffinity(0):
+            claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            with contextlib.suppress(OSError):  # a job has it
+                claim.bind(f"\0nd-core-{core}")
+            self.sockets.append(claim)
+
+    def __exit__(self, *_):
+        for claim in self.sockets:
+            claim.close()
+
+
+def cores_of(job):
+    """The cores of each rank's threads."""
+    return [
+        {frozenset(os.sched_getaffinity(int(thread.name))) for thread in pathlib.Path(f"/proc/{r}/task").iterdir()}
+        for r in job.ranks
+    ]
+
+
+@pytest.fixture
+def bound_job(program, tokens, tmp_path):
+    jobs = []
+
+    def start(*options):
+        jobs.append(Job(program, tokens[0], tmp_path / f"{len(jobs)}.jsonl", "--threads=1", *options))
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        job.process.kill()
+        job.process.wait()
+
+
+def test_ranks_have_cores_of_their_own(bound_job):
+    """Two jobs at once never share a core; who finds too few runs anywhere, as without --bind."""
+    anywhere = [{frozenset(os.sched_getaffinity(0))}] * 2
+    with Claims():
+        assert cores_of(bound_job("--bind=auto")) == anywhere
+    assert cores_of(bound_job()) == anywhere
+    seen = [cores_of(bound_job("--bind=auto")) for _ in range(2)]
+    assert (seen[0] == anywhere) == (len(os.sched_getaffinity(0)) < 2)
+    bound = [core for job in seen if job != anywhere for rank in job for threads in rank for core in threads]
+    assert len(bound) == len(set(bound)), seen
+    assert (seen[1] == anywhere) == (len(os.sched_getaffinity(0)) < 4)
+
+
+def test_a_lost_job_gives_its_cores_back(bound_job):
+    first = bound_job("--bind=auto")
+    cores = cores_of(first)
+    first.process.kill()
+    first.process.wait()
+    assert cores_of(bound_job("--bind=auto")) == cores

@@ -104,6 +104,20 @@ def test_options_change_nothing(mesh, imported, one_rank, tokens, tmp_path):
     assert_equal(name, ours, one_rank(name, how), compare_weights=True)
 
 
+@pytest.mark.parametrize(
+    ("mesh", "nodes"), [("dp4", 2), ("fsdp4", 2), ("tp4", 2), ("dp2,fsdp2,cp2,tp2", 4)], ids=lambda value: str(value)
+)
+def test_nodes_change_nothing(mesh, nodes, imported, one_rank, tokens, tmp_path):
+    """Collectives that go over nodes add in another order: always the same one."""
+    how = settings("sgd", mesh)
+    model, options = imported("llama", how.batch, how.seq), [f"--nodes={nodes}"]
+    ours, again = (nd_run(model, tokens[0], how, tmp_path / turn, mesh, options=options) for turn in ("1", "2"))
+    assert_equal("llama", ours, one_rank("llama", how), compare_weights=True)
+    assert (ours.losses, ours.norms) == (again.losses, again.norms)
+    for name, weight in ours.weights.items():
+        assert weight.equal(again.weights[name]), name
+
+
 def test_annotated_parameters_change_nothing(imported, one_rank, tokens, tmp_path):
     """Parameters that the user wants whole, or cut elsewhere, among others that are padded for storage: 3 divides no size."""
     how = settings("sgd", "fsdp3")

@@ -2,10 +2,12 @@
 // RUN: nd-opt %s -nd-annotate=shard=dp1 | FileCheck %s --check-prefix=ONE
 // RUN: nd-opt %s -nd-annotate="shard=tp1,dp*,fsdp1 ranks=4" | FileCheck %s --check-prefix=CANONICAL
 // RUN: nd-opt %s -nd-annotate | FileCheck %s --check-prefix=EMPTY
+// RUN: nd-opt %s -nd-annotate="shard=dp2 nodes=2" | FileCheck %s --check-prefix=NODES
+// RUN: not nd-opt %s -nd-annotate="shard=dp2 nodes=3" 2>&1 | FileCheck %s --check-prefix=REFUSED
 
 // The batch of every input that has it is sharded; an input without it (positions [1, S]), parameters, state and numbers are
 // replicated; an annotation that is there stays; a result without a plan stays open.
-// CHECK: nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+// CHECK: nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]{{$}}
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: nd.name = "ids", nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>
 // CHECK-SAME: nd.name = "positions", nd.sharding = #nd.sharding<@mesh, [{}, {}]>
@@ -25,6 +27,8 @@
 // ONE-NOT: {"dp"}, {}
 
 // CANONICAL: nd.mesh @mesh axes [#nd.axis<"dp" = 4, replicate>, #nd.axis<"fsdp" = 1, shard>, #nd.axis<"tp" = 1, tensor>]
+// NODES: nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>] nodes 2
+// REFUSED: --nodes=3: 2 ranks do not divide over 3 nodes; give a divisor of 2
 // EMPTY: nd.mesh @mesh axes [#nd.axis<"dp" = 1, replicate>]
 module attributes {nd.model = {batch = 4 : i64}} {
   func.func @step(%ids: tensor<4x8xi64> {nd.kind = "input", nd.name = "ids"},

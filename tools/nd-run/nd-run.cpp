@@ -48,6 +48,11 @@ struct Options {
                                      cl::value_desc("folder"), cl::cat(category)};
   cl::opt<int> threads{"threads", cl::desc("Threads of each rank (default: cores / ranks, at least 1)"), cl::init(0),
                        cl::cat(category)};
+  cl::opt<std::string> bind{
+      "bind",
+      cl::desc("Whether each thread has a core of its own to run on: where there are as many that "
+               "no other job took (auto), or never [off]"),
+      cl::init("off"), cl::value_desc("auto|off"), cl::cat(category)};
   cl::opt<std::string> call{"call", cl::desc("Run the program once on the tensors of this safetensors file"),
                             cl::value_desc("in.safetensors"), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("Where --call writes the results"), cl::value_desc("out.safetensors"),
@@ -107,6 +112,8 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
     return step.takeError();
   if (options.threads.getNumOccurrences() && options.threads < 1)
     return nd::launch::makeError("--threads=" + Twine(options.threads) + ": a rank has at least one thread");
+  if (options.bind != "auto" && options.bind != "off")
+    return nd::launch::makeError("--bind=" + options.bind + ": give auto or off");
   if (options.saveDtype.getNumOccurrences() && options.save.empty())
     return nd::launch::makeError("--save-dtype=" + options.saveDtype +
                                  " says how to write a folder that nobody asks for; give --save DIR too");
@@ -132,6 +139,7 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
   train.dumpGradients = options.dumpGradients;
   train.shuffle = !options.noShuffle;
   train.threads = options.threads;
+  train.bind = options.bind == "auto";
   if (cl::getRegisteredOptions().lookup("seed")->getNumOccurrences())
     train.seed = step->seed;
   return nd::launch::trainProgram(*manifest, train, interrupted);

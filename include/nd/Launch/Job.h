@@ -23,6 +23,8 @@ namespace nd::launch {
 
 struct JobOptions {
   int threads = 0; ///< of each rank; 0: cores / ranks, at least 1
+  /// Binds each thread to a core of its own, where there are as many that no other job has bound threads to.
+  bool bind = false;
   int64_t totalSteps = 1;
   std::string tokenFile; ///< empty: the run takes no tokens
   int32_t tokenBytes = 2;
@@ -63,6 +65,8 @@ struct FileSlice {
   PartOf part = {};
 };
 
+class CoreClaims;
+
 class Job {
 public:
   /// Called when a rank has finished a step.
@@ -81,6 +85,7 @@ public:
   llvm::Error finish();
 
   int getThreads() const { return threads; }
+  bool isBound() const { return bound; }
   const ReadyReport &getReady() const { return ready; } ///< of rank 0; the first touch is the slowest rank's
   double getRendezvousMilliseconds() const { return rendezvousMilliseconds; }
   /// Whether the job ended because the user asked.
@@ -118,6 +123,8 @@ private:
   int memory = -1, signals = -1;
   char *shared = nullptr;
   int threads = 1;
+  std::unique_ptr<CoreClaims> claims;
+  bool bound = false;
   double startTime = 0, rendezvousMilliseconds = 0;
   ReadyReport ready;
   bool interrupted = false, finishing = false;

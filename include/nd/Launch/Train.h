@@ -22,6 +22,7 @@ struct TrainOptions {
   std::optional<int64_t> seed; ///< unset: the program's
   bool shuffle = true;
   int threads = 0;
+  bool bind = false;
 };
 
 /// Trains: weights in, steps on a token file, weights out. `interrupted` says whether the user stopped it.

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -277,7 +278,10 @@ bool openRank(nd_rank &rank, const nd_options &options, std::string &error) {
   if (options.shared_memory_fd >= 0 && !mapSharedMemory(rank, options.shared_memory_fd, error))
     return false;
   rank.status->collective.store(-1);
-  if (!rank.pool.start(options.threads, error))
+  cpu_set_t set;
+  bool spin = options.cores || (sched_getaffinity(0, sizeof(set), &set) == 0 &&
+                                int64_t(options.ranks) * options.threads <= CPU_COUNT(&set));
+  if (!rank.pool.start(options.threads, error) || (options.cores && !rank.pool.bind(options.cores, error)))
     return false;
   rank.library = openLibrary(*rank.program, options.threads, error);
   if (!rank.library || !mapMemory(rank, error))
@@ -285,7 +289,7 @@ bool openRank(nd_rank &rank, const nd_options &options, std::string &error) {
   setCoordinates(rank);
   setScalars(rank, 1, 1);
   if (rank.ranks > 1)
-    rank.transport = openTransport(*rank.program, rank.rank, rank.ranks, rank.sharedMemory, error);
+    rank.transport = openTransport(*rank.program, rank.rank, rank.ranks, rank.sharedMemory, spin, error);
   return rank.ranks == 1 || rank.transport;
 }
 

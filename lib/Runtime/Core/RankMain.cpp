@@ -9,6 +9,7 @@
 #include "nd/Runtime/Core/Rank.h"
 #include "nd/Runtime/Core/TokenFile.h"
 #include "nd/Runtime/Core/nd.h"
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,10 @@ bool Session::configure(MessageReader &in, int fd) {
   source.tokenBytes = in.get<int32_t>();
   source.shuffle = in.get<int32_t>() != 0;
   source.seed = in.get<uint64_t>();
+  std::vector<int32_t> cores(in.get<int32_t>() ? std::max(0, options.threads) : 0);
+  for (int32_t &core : cores)
+    core = in.get<int32_t>();
+  options.cores = cores.empty() ? nullptr : cores.data();
   if (!in.ok()) {
     error = "the launcher's configuration is cut short";
     return false;

@@ -34,6 +34,21 @@ bool ThreadPool::start(int count, std::string &error) {
   return true;
 }
 
+bool ThreadPool::bind(const int32_t *cores, std::string &error) {
+  for (int index = 0; index < threads; ++index) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cores[index], &set);
+    pthread_t handle = index == 0 ? pthread_self() : workers[index - 1].handle;
+    if (int code = pthread_setaffinity_np(handle, sizeof(set), &set)) {
+      error = "cannot bind thread " + std::to_string(index) + " to core " + std::to_string(cores[index]) + ": " +
+              strerror(code) + "; run with --bind=off";
+      return false;
+    }
+  }
+  return true;
+}
+
 ThreadPool::~ThreadPool() {
   if (workers.empty())
     return;

@@ -7,11 +7,9 @@
 #include "SharedMemoryTransport.h"
 #include "Reduce.h"
 #include "nd/Runtime/Core/CollectiveRows.h"
-#include "nd/Runtime/Core/Futex.h"
 #include "nd/Runtime/Core/Rank.h"
 #include <algorithm>
 #include <cstring>
-#include <sched.h>
 
 using namespace nd::rt;
 
@@ -26,13 +24,6 @@ constexpr int64_t streamedBytes = 16 << 20;
 //===----------------------------------------------------------------------===//
 // Opening
 //===----------------------------------------------------------------------===//
-
-SharedMemoryTransport::SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory)
-    : program(program), layout(ranks, program), memory(memory), self(rank), ranks(ranks) {
-  cpu_set_t set;
-  bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
-  spins = known && ranks <= CPU_COUNT(&set) ? spinPauses : 0;
-}
 
 std::string SharedMemoryTransport::check(const nd_collective_desc &desc, const RankGroup &group) const {
   bool reduces = desc.kind == ND_ALL_REDUCE || desc.kind == ND_REDUCE_SCATTER;
@@ -187,8 +178,8 @@ void SharedMemoryTransport::wait(nd_rank &rank, const nd_collective_desc &desc) 
 }
 
 std::unique_ptr<Transport> nd::rt::openTransport(const nd_program &program, int rank, int ranks, char *sharedMemory,
-                                                 std::string &error) {
-  auto transport = std::make_unique<SharedMemoryTransport>(program, rank, ranks, sharedMemory);
+                                                 bool spin, std::string &error) {
+  auto transport = std::make_unique<SharedMemoryTransport>(program, rank, ranks, sharedMemory, spin);
   if (!transport->open(error))
     return nullptr;
   return transport;

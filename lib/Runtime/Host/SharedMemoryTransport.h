@@ -21,6 +21,7 @@
 #define ND_LIB_RUNTIME_HOST_SHAREDMEMORYTRANSPORT_H
 
 #include "RankGroup.h"
+#include "nd/Runtime/Core/Futex.h"
 #include "nd/Runtime/Core/Library.h"
 #include "nd/Runtime/Core/SharedMemory.h"
 #include "nd/Runtime/Core/ThreadPool.h"
@@ -29,7 +30,8 @@ namespace nd::rt {
 
 class SharedMemoryTransport : public Transport {
 public:
-  SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory);
+  SharedMemoryTransport(const nd_program &program, int rank, int ranks, char *memory, bool spin)
+      : program(program), layout(ranks, program), memory(memory), self(rank), spins(spin ? spinPauses : 0) {}
 
   bool open(std::string &error);
   void start(nd_rank &rank, const nd_collective_desc &desc, void *const *operands) override;
@@ -87,7 +89,7 @@ private:
   const nd_program &program;
   SharedMemoryLayout layout;
   char *memory;
-  int self, ranks, spins = 0;
+  int self, spins;
   uint64_t signature = 0;
   std::vector<Call> calls;                  ///< by the collective's id
   std::vector<Place> sources, sums, single; ///< what a stage combines; room for the largest group

@@ -15,6 +15,16 @@ nd.mesh @mesh axes [#nd.axis<"dp" = 9223372036854775807, replicate>, #nd.axis<"t
 
 // -----
 
+// expected-error @+1 {{has 6 ranks, which do not fill 4 nodes evenly}}
+nd.mesh @mesh axes [#nd.axis<"dp" = 6, replicate>] nodes 4
+
+// -----
+
+// expected-error @+1 {{has 6 ranks, which do not fill 0 nodes evenly}}
+nd.mesh @mesh axes [#nd.axis<"dp" = 6, replicate>] nodes 0
+
+// -----
+
 // expected-error @+1 {{axis "dp" occurs twice in one sharding}}
 func.func private @f(tensor<8x4xf32, #nd.sharding<@mesh, [{"dp"}, {"dp"}]>>)
 

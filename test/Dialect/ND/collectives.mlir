@@ -4,6 +4,9 @@
 // CHECK: nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
 
+// CHECK: nd.mesh @nodes axes [#nd.axis<"dp" = 4, replicate>] nodes 2{{$}}
+nd.mesh @nodes axes [#nd.axis<"dp" = 4, replicate>] nodes 2
+
 // CHECK-LABEL: func.func @encodings
 // CHECK-SAME: tensor<8x4xf32, #nd.sharding<@mesh, [{"dp"}, {}]>>
 // CHECK-SAME: tensor<8x4xf32, #nd.sharding<@mesh, [{"dp", "tp"}, {}]>>

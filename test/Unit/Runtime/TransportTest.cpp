@@ -67,10 +67,12 @@ public:
         rank.program = &own, rank.rank = self, rank.ranks = ranks, rank.status = &rank.ownStatus;
         std::string error;
         ASSERT_TRUE(rank.pool.start(1, error));
-        rank.transport = openTransport(own, self, ranks, memory, error);
+        rank.transport = openTransport(own, self, ranks, memory, /*spin=*/false, error);
         ASSERT_TRUE(rank.transport) << error;
         rank.arena = memory + SharedMemoryLayout(ranks, program).arenaOffset(self);
         body(rank, self);
+        if (testing::Test::HasFatalFailure())
+          loseRank(self); // the others would wait for it
         rank.arena = nullptr;
       });
     for (std::thread &thread : threads)
@@ -431,7 +433,7 @@ TEST(TransportOverNodes, GroupsThatShareNodesUnevenlyAreRefused) {
   Mesh mesh({2, 3}, list, 3); // ranks 0 1 | 2 3 | 4 5
   std::vector<char> memory(SharedMemoryLayout(6).controlBytes() + 4096);
   std::string error;
-  EXPECT_EQ(openTransport(mesh.program, 0, 6, memory.data(), error), nullptr);
+  EXPECT_EQ(openTransport(mesh.program, 0, 6, memory.data(), /*spin=*/false, error), nullptr);
   EXPECT_EQ(error, "collective 'test' (here): of the 3 ranks of its group 2 are on node 0 and 1 on node 1, each of 2 "
                    "ranks; take a number of --nodes that cuts the mesh evenly");
 }

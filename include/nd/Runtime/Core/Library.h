@@ -56,8 +56,9 @@ protected:
   std::vector<Sent> sent; ///< an entry for every kind of collective of the program, made at open
 };
 
-/// The transport over the job's shared memory. Null, with a message, on error.
-std::unique_ptr<Transport> openTransport(const nd_program &program, int rank, int ranks, char *sharedMemory,
+/// The transport over the job's shared memory. `spin`: who waits keeps its core for a while, since nobody of the job
+/// needs it. Null, with a message, on error.
+std::unique_ptr<Transport> openTransport(const nd_program &program, int rank, int ranks, char *sharedMemory, bool spin,
                                          std::string &error);
 
 } // namespace nd::rt

@@ -44,6 +44,9 @@ public:
   /// Starts `threads` - 1 workers. False, with a message, when the system refuses.
   [[nodiscard]] bool start(int threads, std::string &error);
 
+  /// Binds each thread to its core, the caller too. False, with a message, when the system refuses.
+  [[nodiscard]] bool bind(const int32_t *cores, std::string &error);
+
   int size() const { return threads; }
 
   /// Runs task(t, size()) on every thread and waits for all.

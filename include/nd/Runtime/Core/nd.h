@@ -25,6 +25,7 @@ typedef struct {
   int32_t threads;          /* at least 1 */
   int32_t shared_memory_fd; /* of the job's control page and transport; -1: none, for one rank */
   int64_t total_steps;      /* of the run: the schedule's horizon where the program does not give one */
+  const int32_t *cores;     /* the core that each thread is bound to; null: threads run anywhere */
 } nd_options;
 
 /// A tensor of the program in this rank's memory.
