@@ -17,6 +17,8 @@ check() { # NAME COMMAND...: a check without a test runner of its own counts as 
 nd_say "format and generated documentation"
 check format bash scripts/format.sh --check
 check reference bash scripts/docs.sh --check
+nd_say "the runtime's tests under sanitizers"
+check sanitizers bash scripts/sanitize.sh
 nd_say "lit"
 lit -q --xunit-xml-output "$results/lit.xml" "$ND_BUILD/test"
 nd_say "GoogleTest"
