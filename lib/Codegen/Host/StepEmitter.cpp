@@ -1,4 +1,4 @@
-//===- StepEmitter.cpp - The step function and its tables ------------------===//
+//===- StepEmitter.cpp - The step function ---------------------------------===//
 //
 // Part of nd, under the MIT License. See LICENSE.
 //
@@ -10,9 +10,8 @@
 
 #include "StepEmitter.h"
 #include "ConstantBuilder.h"
+#include "ProgramDescriptor.h"
 #include "nd/Codegen/Host/ObjectEmitter.h"
-#include "nd/Dialect/ND/IR/Names.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/IRBuilder.h"
 
 using namespace mlir;
@@ -29,7 +28,7 @@ public:
   LogicalResult emit() {
     if (failed(emitStepFunction()))
       return failure();
-    llvm::Constant *program = programDescriptor();
+    llvm::Constant *program = ProgramDescriptor(host, module, constants).build({step, gemms, attentions, collectives});
     if (failed(checkSize(program, sizeof(nd_program), "nd_program")))
       return failure();
     emitMain(constants.global(program, "program"));
@@ -46,7 +45,6 @@ private:
   }
   llvm::Constant *location(Operation *op) { return constants.string(describeLocation(op->getLoc())); }
 
-  // Functions.
   LogicalResult emitStepFunction();
   LogicalResult emitBlock(Block &block);
   LogicalResult emitRepeat(rt::RepeatOp op);
@@ -75,12 +73,6 @@ private:
   llvm::Value *address(Value buffer);
   llvm::Constant *constantData(rt::ConstantOp op);
 
-  // Tables.
-  llvm::Constant *programDescriptor();
-  llvm::Constant *tensorDescriptor(rt::TensorOp tensor);
-  llvm::Constant *scheduleDescriptor();
-  llvm::Constant *kernelTable(StringRef level);
-
   HostProgram &host;
   llvm::Module &module;
   llvm::LLVMContext &context;
@@ -94,10 +86,6 @@ private:
   llvm::DenseMap<Operation *, llvm::Constant *> data;
   llvm::DenseMap<Operation *, llvm::Constant *> started;
 };
-
-//===----------------------------------------------------------------------===//
-// The step function
-//===----------------------------------------------------------------------===//
 
 LogicalResult StepEmitter::emitStepFunction() {
   auto *type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, pointer, pointer}, false);
@@ -420,97 +408,6 @@ void StepEmitter::emitMain(llvm::Constant *program) {
   auto callee = module.getOrInsertFunction(
       "nd_rank_main", llvm::FunctionType::get(ir.getInt32Ty(), {ir.getInt32Ty(), pointer, pointer}, false));
   ir.CreateRet(ir.CreateCall(callee, {function->getArg(0), function->getArg(1), program}));
-}
-
-//===----------------------------------------------------------------------===//
-// Tables
-//===----------------------------------------------------------------------===//
-
-llvm::Constant *StepEmitter::tensorDescriptor(rt::TensorOp tensor) {
-  ConstantBuilder &c = constants;
-  MemRefType type = tensor.getBuffer().getType();
-  ArrayRef<int64_t> shape = type.getShape();
-  ArrayRef<int64_t> global = tensor.getGlobalShape() ? *tensor.getGlobalShape() : shape;
-  SmallVector<llvm::Constant *> sizes, globalSizes, axes, blocks;
-  for (int64_t dim = 0; dim < ND_MAX_RANK; ++dim) {
-    bool exists = dim < type.getRank();
-    sizes.push_back(c.i64(exists ? shape[dim] : 0));
-    globalSizes.push_back(c.i64(exists ? global[dim] : 0));
-    SmallVector<llvm::Constant *> names(ND_MAX_DIM_AXES, c.i8(-1)), dimBlocks(ND_MAX_DIM_AXES, c.i64(0));
-    if (exists && tensor.getDimAxes())
-      for (auto [position, name] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimAxes())[dim])))
-        names[position] = c.i8(host.axisPositions(ArrayAttr::get(tensor.getContext(), name)).front());
-    if (exists && tensor.getDimBlocks())
-      for (auto [position, block] : llvm::enumerate(cast<ArrayAttr>((*tensor.getDimBlocks())[dim])))
-        dimBlocks[position] = c.i64(cast<IntegerAttr>(block).getInt());
-    axes.push_back(c.array(names));
-    blocks.push_back(c.array(dimBlocks));
-  }
-  SmallVector<llvm::Constant *> units;
-  for (int64_t unit : tensor.getUnits().value_or(ArrayRef<int64_t>()))
-    units.push_back(c.i64(unit));
-  return c.structure({c.string(tensor.getKind()), c.string(tensor.getTensorName()),
-                      c.i32(*abiType(type.getElementType())), c.i32(type.getRank()), c.array(sizes),
-                      c.array(globalSizes), c.array(axes), c.array(blocks), c.i32(tensor.getUnitsDim().value_or(0)),
-                      c.i32(units.size()), c.i64(tensor.getUnitSize().value_or(0)), c.table(units, "units"),
-                      c.i64(tensor.getPadValue().value_or(0)), c.i64(*tensor.getOffset()),
-                      c.i64(tensor.getBound().value_or(0)), c.i64(tensor.getIgnore().value_or(0))});
-}
-
-llvm::Constant *StepEmitter::scheduleDescriptor() {
-  ConstantBuilder &c = constants;
-  auto number = [&](StringRef key) { return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0)); };
-  auto integer = [&](StringRef key) { return c.i64(names::moduleInt(host.module, names::kStep, key).value_or(0)); };
-  int32_t kind = llvm::StringSwitch<int32_t>(names::moduleString(host.module, names::kStep, "schedule"))
-                     .Case("linear", ND_LINEAR)
-                     .Case("cosine", ND_COSINE)
-                     .Default(ND_CONSTANT);
-  return c.structure({c.i32(kind), number("lr"), number("min_lr"), integer("warmup"), integer("total_steps"),
-                      number("beta1"), number("beta2")});
-}
-
-llvm::Constant *StepEmitter::kernelTable(StringRef level) {
-  auto *type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, ir.getInt64Ty(), ir.getInt64Ty(), pointer}, false);
-  SmallVector<llvm::Constant *> entries;
-  for (const std::string &name : host.kernelFunctions)
-    entries.push_back(llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name + level, module));
-  return constants.table(entries, "kernels");
-}
-
-llvm::Constant *StepEmitter::programDescriptor() {
-  ConstantBuilder &c = constants;
-  SmallVector<llvm::Constant *> sizes(ND_MAX_AXES, c.i32(1)), axisNames(ND_MAX_AXES, c.null());
-  int32_t numAxes = 0;
-  if (host.mesh)
-    for (auto axis : host.mesh.getAxes().getAsRange<MeshAxisAttr>()) {
-      sizes[numAxes] = c.i32(axis.getSize());
-      axisNames[numAxes++] = c.string(axis.getName());
-    }
-  SmallVector<llvm::Constant *> tensors;
-  for (rt::TensorOp tensor : host.tensors)
-    tensors.push_back(tensorDescriptor(tensor));
-  llvm::Constant *levels =
-      c.array({kernelTable(cpuLevelSuffix(CpuLevel::V3)), kernelTable(cpuLevelSuffix(CpuLevel::V4))});
-  return c.structure({c.bits32(ND_ABI_VERSION),
-                      c.string(host.program.getSymName()),
-                      c.i32(numAxes),
-                      c.array(sizes),
-                      c.array(axisNames),
-                      c.i32(host.mesh ? host.mesh.getNodes() : 1),
-                      c.i64(*host.program.getArenaBytes()),
-                      c.i64(host.threadScratchBytes),
-                      c.i32(tensors.size()),
-                      c.i32(host.kernelFunctions.size()),
-                      c.i32(gemms.size()),
-                      c.i32(attentions.size()),
-                      c.i32(collectives.size()),
-                      c.table(tensors, "tensors"),
-                      levels,
-                      c.table(gemms, "gemms"),
-                      c.table(attentions, "attentions"),
-                      c.table(collectives, "collectives"),
-                      scheduleDescriptor(),
-                      step});
 }
 
 } // namespace
