@@ -141,8 +141,9 @@ LogicalResult Plan::checkDivides(const AxisList &axes, int64_t size, int64_t dim
 LogicalResult Plan::annotateInput(unsigned index) {
   auto type = typeOf(function.getArgument(index));
   std::string tensor = describeArgument(function, index);
-  if (Attribute given = attributes.getArg(index, names::kSharding))
-    return checkGiven(given, type, tensor);
+  Attribute given = attributes.getArg(index, names::kSharding);
+  if (given && failed(checkGiven(given, type, tensor)))
+    return failure();
   TensorSharding sharding = TensorSharding::replicated(type.getRank());
   // The dimensions of one microbatch; every rank has its part of each.
   int64_t first = getBatchDim(function.getArgument(index));
@@ -150,10 +151,11 @@ LogicalResult Plan::annotateInput(unsigned index) {
   if (!shape.empty() && !batch) // without nd.model the first input says what the batch is
     batch = shape[0];
   if (!shape.empty() && shape[0] == *batch) {
-    if (failed(checkDivides(dataAxes, *batch, first, tensor, "import with a --batch")))
+    if (!given && failed(checkDivides(dataAxes, *batch, first, tensor, "import with a --batch")))
       return failure();
     sharding.dims[first] = dataAxes;
-    // An input that nothing reads is not padded with the others.
+    // An input that nothing reads is not padded with the others. How the sequence is stored does not depend on who
+    // shards it.
     if (hasSequence(function, index) && !function.getArgument(index).use_empty()) {
       sharding.dims[first + 1] = contextAxes;
       Builder builder(function.getContext());
@@ -172,7 +174,8 @@ LogicalResult Plan::annotateInput(unsigned index) {
                  builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(first + 1) / order.size()))}));
     }
   }
-  attributes.setArg(index, names::kSharding, mesh.toAttr(sharding));
+  if (!given)
+    attributes.setArg(index, names::kSharding, mesh.toAttr(sharding));
   return success();
 }
 

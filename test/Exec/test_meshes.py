@@ -126,6 +126,14 @@ def test_annotated_parameters_change_nothing(imported, one_rank, tokens, tmp_pat
     assert_equal("llama", ours, one_rank("llama", how), compare_weights=True)
 
 
+def test_annotated_inputs_change_nothing(imported, one_rank, tokens, tmp_path):
+    """Who shards an input does not change the order in which cp stores it, nor what its padding holds."""
+    how = settings("sgd", "cp2")
+    options = ["--annotate=input_ids=[cp,_]", "--annotate=labels=[_,_]"]
+    ours = nd_run(imported("llama", how.batch, how.seq), tokens[0], how, tmp_path, "cp2", options=options)
+    assert_equal("llama", ours, one_rank("llama", how), compare_weights=True)
+
+
 @pytest.mark.parametrize("sequence_parallel", ["on", "off"])
 def test_clipping_counts_no_replica(sequence_parallel, imported, one_rank, tokens, tmp_path):
     """kv heads on two ranks each, norms on all: a replica that counts moves the norm far more than this."""
