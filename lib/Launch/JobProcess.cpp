@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@ std::string nd::launch::describeEnd(int state) {
     return "was killed by signal " + std::to_string(WTERMSIG(state)) + " (" + strsignal(WTERMSIG(state)) + ")";
   return "ended with code " + std::to_string(WEXITSTATUS(state));
 }
+
+bool nd::launch::lockForThisProcess(int file) { return flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 void nd::launch::fillJobSignals(sigset_t &set) {
   sigemptyset(&set);

@@ -19,6 +19,10 @@ double monotonicMilliseconds();
 /// "was killed by ..." or "ended with code ...", of a status of waitpid.
 std::string describeEnd(int state);
 
+/// Locks an open file or folder until it is closed; false when another process holds it. Where the file system has no
+/// locks, nothing is known and nothing refused.
+bool lockForThisProcess(int file);
+
 /// The signals that the launcher takes from its signalfd.
 void fillJobSignals(sigset_t &set);
 

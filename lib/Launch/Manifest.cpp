@@ -153,6 +153,14 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
     sys::path::append(full, *file);
     if (!sys::fs::can_execute(full))
       return makeError("the executable " + full + " of the program is missing; recompile it with nd-compile");
+    uint64_t bytes = 0;
+    std::optional<int64_t> expected = entry->getInteger("bytes");
+    if (std::error_code error = sys::fs::file_size(full, bytes))
+      return makeError("cannot read " + full + ": " + error.message());
+    if (expected && bytes != static_cast<uint64_t>(*expected))
+      return makeError("the executable " + full + " has " + Twine(bytes) + " bytes and the manifest says " +
+                       Twine(*expected) +
+                       ": it was cut, or is not that of this manifest; recompile the program with nd-compile");
     manifest.programs.push_back(std::string(full));
   }
   for (const auto &[index, entry] : enumerate(*tensors))

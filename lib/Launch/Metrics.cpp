@@ -6,8 +6,10 @@
 
 #include "nd/Launch/Metrics.h"
 #include "JobProcess.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace nd::launch;
@@ -50,11 +52,20 @@ std::optional<StepMetrics> MetricsCollector::add(int64_t rank, const StepReport 
 }
 
 Expected<std::unique_ptr<MetricsFile>> MetricsFile::create(StringRef path) {
-  std::error_code code;
-  std::unique_ptr<MetricsFile> file(new MetricsFile(path, code));
+  if (path == "-")
+    return std::unique_ptr<MetricsFile>(new MetricsFile(path, ::dup(STDOUT_FILENO)));
+  int file = -1;
+  std::error_code code = sys::fs::openFileForWrite(path, file, sys::fs::CD_OpenAlways);
+  if (!code && sys::fs::is_regular_file(path)) {
+    if (!lockForThisProcess(file)) {
+      ::close(file);
+      return makeError("another run writes its metrics to " + path + "; choose another file");
+    }
+    code = sys::fs::resize_file(file, 0);
+  }
   if (code)
     return makeError("cannot write metrics to " + path + ": " + code.message());
-  return file;
+  return std::unique_ptr<MetricsFile>(new MetricsFile(path, file));
 }
 
 Error MetricsFile::write(const StepMetrics &metrics) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "JobProcess.h"
 #include "nd/Launch/StoreFile.h"
 #include "nd/Launch/Weights.h"
 #include "llvm/ADT/StringSet.h"
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace nd::launch;
@@ -19,6 +21,8 @@ using namespace nd::launch;
 SaveFolder::~SaveFolder() {
   if (!temporary.empty() && !done)
     sys::fs::remove_directories(temporary);
+  if (lock >= 0)
+    ::close(lock);
 }
 
 Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifest, StringRef target,
@@ -56,9 +60,22 @@ Expected<std::unique_ptr<SaveFolder>> SaveFolder::create(const Manifest &manifes
                        " is missing, which belongs to the model; restore it or give --weights DIR");
   SmallString<256> temporary(sys::path::parent_path(path));
   sys::path::append(temporary, "." + sys::path::filename(path) + ".writing");
-  sys::fs::remove_directories(temporary); // of a run that was killed
+  auto taken = [&] {
+    return makeError("another run is going to save to " + path + "; choose another folder, or wait for its end");
+  };
+  if (int previous = ::open(temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); previous >= 0) {
+    bool isFree = lockForThisProcess(previous);
+    if (isFree)
+      sys::fs::remove_directories(temporary); // of a run that was killed
+    ::close(previous);
+    if (!isFree)
+      return taken();
+  }
   if (std::error_code error = sys::fs::create_directories(temporary, true, sys::fs::perms::all_all))
     return makeError("cannot write beside " + path + ": " + temporary + ": " + error.message());
+  folder->lock = ::open(temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder->lock < 0 || !lockForThisProcess(folder->lock))
+    return taken();
   folder->temporary = std::string(temporary);
   return folder;
 }

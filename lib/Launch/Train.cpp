@@ -43,7 +43,7 @@ private:
   std::unique_ptr<Job> job;
   std::unique_ptr<MetricsCollector> collector;
   std::unique_ptr<ProgressLine> progress;
-  Error metricsError = Error::success();
+  std::string metricsProblem; ///< why metrics are not written any more, or empty
 };
 
 } // namespace
@@ -119,11 +119,17 @@ Error Training::runTo(int64_t step) {
     if (!whole)
       return;
     progress->show(*whole);
-    if (metrics)
-      metricsError = joinErrors(std::move(metricsError), metrics->write(*whole));
+    if (!metrics)
+      return;
+    // What was trained is worth more than what is known about it.
+    if (Error failed = metrics->write(*whole)) {
+      metricsProblem = toString(std::move(failed));
+      metrics.reset();
+      errs() << "nd-run: warning: " << metricsProblem << "; training goes on without\n";
+    }
   });
   progress->finish();
-  return joinErrors(std::move(error), std::exchange(metricsError, Error::success()));
+  return error;
 }
 
 Error Training::dumpGradients() {
@@ -156,7 +162,8 @@ Error Training::run() {
       return joinErrors(makeError("the trained weights are not saved"), std::move(error));
     errs() << "saved " << options.save << '\n';
   }
-  return job->finish();
+  Error error = job->finish();
+  return metricsProblem.empty() ? std::move(error) : joinErrors(makeError(metricsProblem), std::move(error));
 }
 
 Error nd::launch::trainProgram(const Manifest &manifest, const TrainOptions &options, bool &interrupted) {

@@ -49,6 +49,10 @@ private:
     }
     op->print(out, OpPrintingFlags().useLocalScope());
     out << "\n";
+    out.flush();
+    if (out.has_error())
+      llvm::WithColor::warning() << "cannot write " << path << ": " << out.error().message() << "\n";
+    out.clear_error();
   }
 
   std::string folder;

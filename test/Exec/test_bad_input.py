@@ -1,6 +1,8 @@
 """Wrong input: every tool says what is wrong, where, and what to do; exits with a code that is not 0; never crashes."""
 
+import fcntl
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -128,6 +130,38 @@ def test_run_with_a_bad_manifest(road, tokens, content, tmp_path):
     folder = copy(road, tmp_path, "prog")
     (folder / "manifest.json").write_text(content)
     refuses("nd-run", folder, "--data", tokens[0], "--steps=1", says=["manifest.json"])
+
+
+def test_run_of_a_cut_executable(road, tokens, tmp_path):
+    folder = copy(road, tmp_path, "prog")
+    executable = folder / "rank0"
+    os.truncate(executable, executable.stat().st_size // 2)
+    refuses("nd-run", folder, "--data", tokens[0], "--steps=1", says=["rank0", "bytes", "recompile"])
+
+
+def test_two_runs_do_not_write_to_one_place(road, tokens, tmp_path):
+    """The other run is this process, which holds the locks."""
+    metrics, writing = tmp_path / "metrics.jsonl", tmp_path / ".saved.writing"
+    metrics.write_text("of the other run")
+    writing.mkdir()
+    for path, option in ((metrics, ("--metrics", metrics)), (writing, ("--save", tmp_path / "saved"))):
+        file = os.open(path, os.O_RDONLY)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        refuses(*train(road, tokens[0], *option), says=["another run", str(option[1])])
+        os.close(file)
+    assert metrics.read_text() == "of the other run" and writing.exists()
+    run(*train(road, tokens[0], "--metrics", metrics, "--save", tmp_path / "saved"))
+
+
+def test_a_full_disk_of_metrics_does_not_lose_the_weights(road, tokens, tmp_path):
+    refuses(*train(road, tokens[0], "--metrics=/dev/full", "--save", tmp_path / "saved"), says=["metrics", "space"])
+    assert (tmp_path / "saved" / "model.safetensors").exists()
+
+
+def test_opt_on_a_full_disk(road):
+    refuses(
+        "nd-opt", "--shard=dp2", road / "model.mlir", "-o", "/dev/full", says=["nd-opt: error", "/dev/full", "space"]
+    )
 
 
 def damaged_weights(folder, kind):

@@ -134,6 +134,18 @@ static LogicalResult report(ReportFormat format, std::unique_ptr<llvm::MemoryBuf
   return success();
 }
 
+/// Keeps an output that reached its file in full; says so when it did not (a full disk).
+static bool keepWritten(llvm::ToolOutputFile &file, llvm::StringRef name) {
+  file.os().flush();
+  if (std::error_code error = file.os().error()) {
+    file.os().clear_error();
+    fail("cannot write '" + name.str() + "': " + error.message());
+    return false;
+  }
+  file.keep();
+  return true;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM initialized(argc, argv);
   nd::hideLibraryOptions();
@@ -195,8 +207,7 @@ int main(int argc, char **argv) {
                  : report(format, std::move(input), reportOutput ? &output->os() : nullptr,
                           reportOutput ? reportOutput->os() : output->os(), registry, config, *options)))
     return EXIT_FAILURE;
-  output->keep();
-  if (reportOutput)
-    reportOutput->keep();
+  if (!keepWritten(*output, outputName) || (reportOutput && !keepWritten(*reportOutput, reportFile)))
+    return EXIT_FAILURE;
   return EXIT_SUCCESS;
 }

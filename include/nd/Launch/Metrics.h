@@ -39,14 +39,14 @@ private:
   std::map<int64_t, StepMetrics> open;
 };
 
-/// Writes metrics.jsonl: one object a step, flushed.
+/// Writes metrics.jsonl: one object a step, flushed. One run at a time writes to a file.
 class MetricsFile {
 public:
   static llvm::Expected<std::unique_ptr<MetricsFile>> create(llvm::StringRef path);
   llvm::Error write(const StepMetrics &metrics);
 
 private:
-  MetricsFile(llvm::StringRef path, std::error_code &code) : path(path), stream(path, code) {}
+  MetricsFile(llvm::StringRef path, int file) : path(path), stream(file, /*shouldClose=*/true) {}
   std::string path;
   llvm::raw_fd_ostream stream;
 };

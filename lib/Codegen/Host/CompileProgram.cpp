@@ -159,6 +159,9 @@ llvm::Error nd::compileHostProgram(ModuleOp module, const HostCompileOptions &op
     if (llvm::Error error = linkExecutable(objects, options.runtimeFolder, executable))
       return error;
     options.progress("link");
+    uint64_t bytes = 0;
+    if (std::error_code error = llvm::sys::fs::file_size(executable, bytes))
+      return stringError("cannot read " + executable + ": " + error.message());
     std::string folder = options.outputFolder;
     if (std::error_code error = llvm::sys::fs::rename(executable, folder + "/" + kExecutable.str()))
       return stringError("cannot write " + folder + "/" + kExecutable + ": " + error.message());
@@ -166,7 +169,7 @@ llvm::Error nd::compileHostProgram(ModuleOp module, const HostCompileOptions &op
       for (const std::string &object : objects)
         (void)llvm::sys::fs::rename(object, folder + "/" + llvm::sys::path::filename(object).str());
     return writeFile(folder + "/manifest.json",
-                     [&](llvm::raw_ostream &out) { writeManifest(*host, "host", kExecutable, out); });
+                     [&](llvm::raw_ostream &out) { writeManifest(*host, "host", kExecutable, bytes, out); });
   };
   llvm::Error error = compile();
   (void)llvm::sys::fs::remove_directories(build);

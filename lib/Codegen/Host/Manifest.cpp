@@ -17,7 +17,7 @@ class ManifestWriter {
 public:
   ManifestWriter(HostProgram &host, llvm::raw_ostream &out) : host(host), json(out, /*IndentSize=*/1) {}
 
-  void write(StringRef target, StringRef executable) {
+  void write(StringRef target, StringRef executable, uint64_t executableBytes) {
     json.object([&] {
       json.attribute("format", "nd.program");
       json.attribute("version", 1);
@@ -27,7 +27,12 @@ public:
       json.attribute("name", name.empty() ? host.program.getSymName() : name);
       json.attributeObject("mesh", [&] { writeMesh(); });
       json.attribute("ranks", host.numRanks());
-      json.attributeArray("programs", [&] { json.object([&] { json.attribute("file", executable); }); });
+      json.attributeArray("programs", [&] {
+        json.object([&] {
+          json.attribute("file", executable);
+          json.attribute("bytes", executableBytes);
+        });
+      });
       json.attributeArray("rank_program", [&] {
         for (int64_t rank = 0; rank < host.numRanks(); ++rank)
           json.value(0);
@@ -192,7 +197,8 @@ private:
 
 } // namespace
 
-void nd::writeManifest(HostProgram &host, StringRef target, StringRef executable, llvm::raw_ostream &out) {
-  ManifestWriter(host, out).write(target, executable);
+void nd::writeManifest(HostProgram &host, StringRef target, StringRef executable, uint64_t executableBytes,
+                       llvm::raw_ostream &out) {
+  ManifestWriter(host, out).write(target, executable, executableBytes);
   out << '\n';
 }

@@ -13,7 +13,8 @@
 namespace nd {
 
 /// Writes the manifest that docs/manifest.md describes. `executable` is the file that every rank runs.
-void writeManifest(HostProgram &host, llvm::StringRef target, llvm::StringRef executable, llvm::raw_ostream &out);
+void writeManifest(HostProgram &host, llvm::StringRef target, llvm::StringRef executable, uint64_t executableBytes,
+                   llvm::raw_ostream &out);
 
 } // namespace nd
 
