@@ -312,10 +312,13 @@ LogicalResult Plan::annotateResult(unsigned index) {
   if (isGradient)
     argument = signature.findArg(names::kind::kWeight, name);
   if (argument) {
-    if (function.getArgumentTypes()[*argument] != type)
+    Type expected = function.getArgumentTypes()[*argument];
+    // A gradient has the shape of the update, which may be of longer, padded shards than a weight that is stored whole.
+    if (Operation *update = isGradient ? analysis.getUpdate(function.getArgument(*argument)) : nullptr)
+      expected = update->getOperand(1).getType();
+    if (expected != type)
       return function.emitError() << describeResult(function, index) << " has type " << type << ", but "
-                                  << describeArgument(function, *argument) << " has type "
-                                  << function.getArgumentTypes()[*argument];
+                                  << describeArgument(function, *argument) << " has type " << expected;
     attributes.setResult(index, names::kSharding,
                          attributes.getArg(*argument, isGradient ? names::kUpdateSharding : names::kSharding));
   } else if (kind == names::kind::kMetric) {
