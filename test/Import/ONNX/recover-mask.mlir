@@ -24,6 +24,26 @@ func.func @indices(%q: tensor<2x4x3x8xf32>, %pad: tensor<2x3xi64>) -> tensor<2x4
 
 // -----
 
+// A triangle of ones, and padding of keys.
+// CHECK-LABEL: func @triangle
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x3x8xf32>, %[[PAD:.*]]: tensor<2x3xi1>
+// CHECK: nd.attention %[[Q]], %[[Q]], %[[Q]] key_padding(%[[PAD]] : tensor<2x3xi1>) scale = 5.000000e-01 causal :
+func.func @triangle(%q: tensor<2x4x3x8xf32>, %pad: tensor<2x3xi1>) -> tensor<2x4x3x8xf32> {
+  %ones = arith.constant dense<true> : tensor<3x3xi1>
+  %none = arith.constant dense<false> : tensor<3x3xi1>
+  %row = nd.iota dim = 0 : tensor<3x3xi64>
+  %column = nd.iota dim = 1 : tensor<3x3xi64>
+  %below = arith.cmpi sle, %column, %row : tensor<3x3xi64>
+  %lower = arith.select %below, %ones, %none : tensor<3x3xi1>, tensor<3x3xi1>
+  %wide = nd.broadcast %lower dims = [2, 3] : tensor<3x3xi1> -> tensor<2x1x3x3xi1>
+  %padding = nd.broadcast %pad dims = [0, 3] : tensor<2x3xi1> -> tensor<2x1x3x3xi1>
+  %mask = arith.andi %wide, %padding : tensor<2x1x3x3xi1>
+  %y, %lse = nd.attention %q, %q, %q mask(%mask : tensor<2x1x3x3xi1>) scale = 5.0e-01 : tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32> -> tensor<2x4x3x8xf32>, tensor<2x4x3xf32>
+  return %y : tensor<2x4x3x8xf32>
+}
+
+// -----
+
 // Positions and documents that the model is given.
 // CHECK-LABEL: func @given
 // CHECK-SAME: %[[Q:.*]]: tensor<2x4x3x8xf32>, %[[P:.*]]: tensor<2x3xi64>, %[[D:.*]]: tensor<2x3xi64>

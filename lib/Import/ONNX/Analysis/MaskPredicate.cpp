@@ -86,6 +86,11 @@ public:
         all = all && visit(operand, dims, depth + 1);
       return all;
     }
+    // What torch.tril makes of booleans.
+    if (auto select = dyn_cast_or_null<arith::SelectOp>(op);
+        select && matchPattern(select.getFalseValue(), m_Constant(&elements)) && elements.isSplat() &&
+        !elements.getSplatValue<bool>())
+      return visit(select.getCondition(), dims, depth + 1) && visit(select.getTrueValue(), dims, depth + 1);
     if (auto compare = dyn_cast_or_null<arith::CmpIOp>(op); compare && visitComparison(compare, dims))
       return true;
     if (auto negated = matchNot(value); negated && visitNegated(negated, dims))
