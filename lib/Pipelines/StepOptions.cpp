@@ -8,6 +8,7 @@
 #include "mlir/IR/Builders.h"
 #include "nd/Cost/System.h"
 #include "nd/Sharding/Options.h"
+#include "nd/Sharding/UnitRule.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
@@ -95,7 +96,8 @@ llvm::Error StepOptions::validate() const {
     return refuse(llvm::formatv("--warmup={0} is longer than --total-steps={1}", warmup, totalSteps));
   if (dtype != "f32" && dtype != "bf16")
     return refuse(llvm::formatv("--dtype={0}: f32 and bf16 can be computed in", dtype));
-  if (llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks); !mesh)
+  llvm::Expected<ShardingOptions> mesh = ShardingOptions::parse(shard, ranks);
+  if (!mesh)
     return mesh.takeError();
   if (!llvm::is_contained({"auto", "ring", "gather", "ulysses"}, StringRef(cpMode)))
     return refuse(llvm::formatv("--cp={0}: modes are auto, ring, gather and ulysses", cpMode));
@@ -105,6 +107,19 @@ llvm::Error StepOptions::validate() const {
         llvm::formatv("--loss-chunk={0}: auto, off, or the number of tokens whose logits exist at once", lossChunk));
   if (zero < 1 || zero > 3)
     return refuse(llvm::formatv("--zero={0}: 1 and 2 shard the optimizer's state, 3 the parameters too", zero));
+  if (zero != 3 && keepGathered)
+    return refuse(
+        llvm::formatv("--keep-gathered keeps what forward gathers; with --zero={0} parameters are not stored in "
+                      "shards, and forward gathers none",
+                      zero));
+  if (fsdpUnit != "block") {
+    if (zero != 3 || !mesh->findAxis(AxisRole::shard))
+      return refuse(llvm::formatv("--fsdp-unit={0} says which parameters are gathered together; that takes parameters "
+                                  "stored in shards, by --zero=3 and an fsdp axis in --shard",
+                                  fsdpUnit));
+    if (llvm::Expected<UnitRule> rule = UnitRule::parse(fsdpUnit); !rule)
+      return rule.takeError();
+  }
   if (prefetchUnits < 1)
     return refuse(llvm::formatv("--prefetch-units={0}: a gather starts at least 1 unit ahead", prefetchUnits));
   if (llvm::Expected<System> known = System::find(system); !known)

@@ -72,6 +72,12 @@ struct StepOptionsCL::Options {
                         cl::desc("What fsdp shards: 1 and 2 the optimizer's state, 3 the parameters too [3]")};
   cl::opt<bool> keepGathered{"keep-gathered", cl::desc("Keep parameters that forward gathered for backward"),
                              cl::cat(category)};
+  cl::opt<std::string> fsdpUnit{
+      "fsdp-unit", cl::init(defaults.fsdpUnit), cl::value_desc("block|whole|GLOB"), cl::cat(category),
+      cl::desc(
+          "Parameters that fsdp gathers together, in forward and again in backward: each block; whole, everything, "
+          "once, kept until backward ends; or a unit of each module whose path GLOB matches, the outermost, and "
+          "the rest by blocks [block]")};
   cl::opt<int64_t> prefetchUnits{"prefetch-units", cl::init(defaults.prefetchUnits), cl::cat(category),
                                  cl::desc("Units of parameters (a block...) that gathers run ahead at most [1]")};
   cl::opt<std::string> cpMode{"cp", cl::init(defaults.cpMode), cl::value_desc("auto|ring|gather|ulysses"),
@@ -98,7 +104,7 @@ struct StepOptionsCL::Options {
     auto given = [](const auto &...option) { return (option.getNumOccurrences() + ...) > 0; };
     return given(train, forwardOnly, optimizer, lr, betas, eps, weightDecay, momentum, clip, decayAll, noDecay, dtype,
                  microbatches, schedule, warmup, minLr, totalSteps, seed, keepGradients, shard, ranks, zero,
-                 keepGathered, sequenceParallel, prefetchUnits, lossChunk);
+                 keepGathered, fsdpUnit, sequenceParallel, prefetchUnits, lossChunk);
   }
 };
 
@@ -149,6 +155,7 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   result.zero = options->zero;
   result.cpMode = options->cpMode;
   result.keepGathered = options->keepGathered;
+  result.fsdpUnit = options->fsdpUnit;
   result.lossChunk = options->lossChunk;
   result.prefetchUnits = options->prefetchUnits;
   result.sequenceParallel = options->sequenceParallel == Options::Switch::On;

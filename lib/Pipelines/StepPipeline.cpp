@@ -73,6 +73,7 @@ ShardingOptions shardingOf(const StepOptions &options, bool isSharded) {
   sharding.annotations = options.annotations;
   sharding.cpMode = options.cpMode;
   sharding.keepGathered = options.keepGathered;
+  sharding.fsdpUnit = options.fsdpUnit;
   sharding.sequenceParallel = options.sequenceParallel;
   sharding.lossChunk = options.forwardOnly ? "off" : options.lossChunk;
   sharding.prefetchUnits = options.prefetchUnits;

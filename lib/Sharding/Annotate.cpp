@@ -7,6 +7,7 @@
 #include "Analysis.h"
 #include "ContextPlan.h"
 #include "ExpandVocabulary.h"
+#include "GatherUnits.h"
 #include "PadStorage.h"
 #include "PaddingMasks.h"
 #include "Plan.h"
@@ -140,10 +141,13 @@ SmallVector<int64_t> storageSizes(const ShardingOptions &options) {
 
 DictionaryAttr describePlan(MLIRContext *context, const ShardingOptions &options) {
   Builder builder(context);
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("zero", builder.getI64IntegerAttr(options.zero)),
-       builder.getNamedAttr("keep_gathered", builder.getBoolAttr(options.keepGathered)),
-       builder.getNamedAttr("sequence_parallel", builder.getBoolAttr(options.sequenceParallel))});
+  NamedAttrList entries;
+  entries.append("zero", builder.getI64IntegerAttr(options.zero));
+  entries.append("keep_gathered", builder.getBoolAttr(options.keepGathered));
+  entries.append("sequence_parallel", builder.getBoolAttr(options.sequenceParallel));
+  if (options.fsdpUnit != "block")
+    entries.append("fsdp_unit", builder.getStringAttr(options.fsdpUnit));
+  return entries.getDictionary(context);
 }
 
 struct Annotate : nd::impl::AnnotateBase<Annotate> {
@@ -166,6 +170,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     options->zero = zero;
     options->annotations.assign(annotations.begin(), annotations.end());
     options->keepGathered = keepGathered;
+    options->fsdpUnit = fsdpUnit;
     options->cpMode = cpMode;
     options->sequenceParallel = sequenceParallel;
     options->system = systemName;
@@ -178,7 +183,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     ModuleOp module = getOperation();
     copyConstantsPerUse(program.getBody());
     roundParametersOnce(program.getBody());
-    if (failed(planContext(program, options)))
+    if (failed(checkUnitRule(program.function, options.fsdpUnit)) || failed(planContext(program, options)))
       return failure();
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
     const int64_t tensorSize = tensor ? tensor->size : 1;

@@ -7,34 +7,86 @@
 #include "GatherUnits.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Schedule/UnitWindows.h"
+#include "nd/Sharding/UnitRule.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace nd;
 
 namespace {
 
-/// The position in `blocks` of the block that a parameter belongs to by its name.
-std::optional<unsigned> blockOf(StringRef name, ArrayAttr blocks) {
-  for (auto [index, block] : llvm::enumerate(blocks.getAsRange<StringAttr>())) {
+constexpr StringLiteral kEmbedding = "embedding", kHead = "head", kWhole = "model";
+
+/// The name of a parameter in the user's model: `w` of its part `w#1`.
+StringRef userName(func::FuncOp function, unsigned argument) {
+  StringRef name = names::argName(function, argument);
+  if (auto part = function.getArgAttrOfType<DictionaryAttr>(argument, names::kPart))
+    if (auto whole = part.getAs<StringAttr>("name"))
+      return whole.getValue();
+  return name;
+}
+
+/// The block that a parameter belongs to by its name, or null.
+StringAttr blockOf(StringRef name, ArrayAttr blocks) {
+  for (auto block : blocks.getAsRange<StringAttr>()) {
     StringRef path = block.getValue();
     if (name.starts_with(path) && name.drop_front(path.size()).starts_with("."))
-      return index;
+      return block;
   }
-  return std::nullopt;
+  return {};
 }
 
 } // namespace
 
-GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(program.function), analysis(analysis) {
-  auto module = function->getParentOfType<ModuleOp>();
-  blocks = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kModel, "blocks"));
-  auto keep = dyn_cast_or_null<BoolAttr>(names::moduleEntry(module, names::kPlan, "keep_gathered"));
-  if (!blocks)
-    blocks = ArrayAttr::get(function.getContext(), {});
+LogicalResult nd::checkUnitRule(func::FuncOp function, StringRef text) {
+  llvm::Expected<UnitRule> rule = UnitRule::parse(text);
+  if (!rule)
+    return function.emitError() << llvm::toString(rule.takeError());
+  if (!rule->isGlob())
+    return success();
+  SmallVector<StringRef> paths;
+  llvm::StringSet<> seen;
+  for (unsigned index : llvm::seq(function.getNumArguments())) {
+    if (names::argKind(function, index) != names::kind::kWeight)
+      continue;
+    StringRef name = userName(function, index);
+    if (!rule->match(name).empty())
+      return success();
+    for (StringRef path : modulePaths(name))
+      if (seen.insert(path).second)
+        paths.push_back(path);
+  }
+  SmallVector<std::string> alike;
+  for (StringRef path : rule->findAlike(paths))
+    alike.push_back(("'" + path + "'").str());
+  return function.emitError()
+         << "--fsdp-unit=" << text
+         << ": no module of the model has such a path, and no parameter such a name; some spelled alike are "
+         << llvm::join(alike, ", ") << "; or write block, or whole";
+}
 
+GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(program.function), analysis(analysis) {
+  MLIRContext *context = function.getContext();
+  auto module = function->getParentOfType<ModuleOp>();
+  auto blocks = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kModel, "blocks"));
+  auto keep = dyn_cast_or_null<BoolAttr>(names::moduleEntry(module, names::kPlan, "keep_gathered"));
+  auto text = dyn_cast_or_null<StringAttr>(names::moduleEntry(module, names::kPlan, "fsdp_unit"));
+  keepsAll = keep && keep.getValue();
+  if (!blocks)
+    blocks = ArrayAttr::get(context, {});
+  UnitRule rule = text ? llvm::cantFail(UnitRule::parse(text.getValue())) : UnitRule();
+
+  auto unitOf = [&](BlockArgument parameter) -> StringAttr {
+    StringRef name = userName(function, parameter.getArgNumber());
+    if (rule.isWhole())
+      return StringAttr::get(context, kWhole);
+    StringRef module = rule.match(name);
+    return module.empty() ? blockOf(name, blocks) : StringAttr::get(context, module);
+  };
   // Forward operations in front of the first that reads a block's parameter are the embedding.
-  bool inEmbedding = !blocks.empty();
-  llvm::DenseSet<BlockArgument> early, late;
+  StringAttr embedding = StringAttr::get(context, kEmbedding), head = StringAttr::get(context, kHead);
+  StringAttr outside = blocks.empty() ? head : embedding;
   for (const Analysis::Step &step : analysis.getSteps()) {
     if (!analysis.isForward(step.op))
       continue;
@@ -42,40 +94,28 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
       BlockArgument parameter = getWeightBehind(operand, function);
       if (!parameter)
         continue;
-      if (std::optional<unsigned> block = blockOf(names::argName(function, parameter.getArgNumber()), blocks)) {
-        units[parameter] = 1 + *block;
-        inEmbedding = false;
-      } else {
-        (inEmbedding ? early : late).insert(parameter);
-      }
+      if (blockOf(userName(function, parameter.getArgNumber()), blocks))
+        outside = head;
+      StringAttr unit = unitOf(parameter);
+      kept = units[parameter] = unit ? unit : outside;
     }
   }
-  for (BlockArgument parameter : late)
-    units[parameter] = 1 + blocks.size();
-  if (keep && keep.getValue())
-    return;
-  for (auto [parameter, unit] : units)
-    if (unit != 1 + blocks.size())
-      again.insert(parameter);
-  for (BlockArgument parameter : early)
-    if (!late.contains(parameter))
-      again.insert(parameter);
 }
 
 bool GatherUnits::isGatheredAgain(Value value, Operation *user) const {
-  if (analysis.isForward(user))
+  if (keepsAll || analysis.isForward(user))
     return false;
   BlockArgument parameter = getWeightBehind(value, function);
-  return parameter && again.contains(parameter);
+  StringAttr unit = parameter ? units.lookup(parameter) : StringAttr();
+  return unit && unit != kept;
 }
 
 StringAttr GatherUnits::getName(Value value, bool isAgain) const {
   BlockArgument parameter = getWeightBehind(value, function);
   if (!parameter)
     return {};
-  unsigned unit = getUnit(parameter);
-  StringRef name = "embedding";
-  if (unit > 0)
-    name = unit <= blocks.size() ? cast<StringAttr>(blocks[unit - 1]).getValue() : StringRef("head");
-  return StringAttr::get(blocks.getContext(), name + Twine(isAgain ? kAgain : ""));
+  // What forward does not read counts as the embedding.
+  StringAttr unit = units.lookup(parameter);
+  StringRef name = unit ? unit.getValue() : StringRef(kEmbedding);
+  return StringAttr::get(value.getContext(), name + Twine(isAgain ? kAgain : ""));
 }

@@ -4,9 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parameters that are stored in shards are gathered unit by unit: the embedding, each block of the model, and what
-// comes after the last block. The gathered copy is given back after forward and gathered again for backward, but for
-// the last unit, which backward needs at once, and for a tied table, which the last unit uses too.
+// Parameters that are stored in shards are gathered unit by unit. By default units are the embedding, each block of the
+// model, and what comes after the last block. A glob makes a unit of each module whose path it matches, the outermost
+// where one is inside another; `whole` makes one unit of everything.
+//
+// The gathered copy is given back after forward and gathered again for backward, but for the unit that forward reads
+// last, which backward needs at once (a tied table is in it: the head reads it last).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +20,15 @@
 
 namespace nd {
 
+/// Fails for a glob that matches no module of the function's parameters, naming some that are spelled alike.
+llvm::LogicalResult checkUnitRule(mlir::func::FuncOp function, llvm::StringRef text);
+
 class GatherUnits {
 public:
   GatherUnits(Program &program, const Analysis &analysis);
 
   /// Whether `user` takes a copy of the parameter behind `value` that is gathered once more.
   bool isGatheredAgain(mlir::Value value, mlir::Operation *user) const;
-  /// The unit of a parameter: 0 the embedding, then the blocks, then the last.
-  unsigned getUnit(mlir::BlockArgument parameter) const { return units.lookup(parameter); }
   /// What `nd.unit` of a gather says: the unit of the parameter behind `value`, and whether it is gathered once more.
   /// Null for what is no parameter.
   mlir::StringAttr getName(mlir::Value value, bool isAgain) const;
@@ -32,9 +36,9 @@ public:
 private:
   mlir::func::FuncOp function;
   const Analysis &analysis;
-  mlir::ArrayAttr blocks;
-  llvm::DenseMap<mlir::BlockArgument, unsigned> units;
-  llvm::DenseSet<mlir::Value> again; ///< parameters that backward gathers again
+  llvm::DenseMap<mlir::BlockArgument, mlir::StringAttr> units;
+  mlir::StringAttr kept; ///< the unit that is gathered once
+  bool keepsAll = false;
 };
 
 } // namespace nd

@@ -20,6 +20,7 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   annotate.zero = options.zero;
   annotate.annotations.assign(options.annotations.begin(), options.annotations.end());
   annotate.keepGathered = options.keepGathered;
+  annotate.fsdpUnit = options.fsdpUnit;
   annotate.cpMode = options.cpMode;
   annotate.sequenceParallel = options.sequenceParallel;
   annotate.systemName = options.system;

@@ -116,6 +116,8 @@ class Plan:
     microbatches: int = 1
     zero: int = 3
     keep_gathered: bool = False
+    whole: bool = False  # one unit of all parameters
+    aside: tuple[str, ...] = ()  # parameters behind the blocks in another unit than the one that forward reads last
     sequence_parallel: bool = True
     cp_mode: str = "ring"
     bytes: int = 4  # of compute type: gathers, activations
@@ -251,7 +253,9 @@ class Step:
     def gathers_per_microbatch(self, p: Parameter):
         """Forward and backward. The last unit stays, what backward does not read (a table, a bias) is not gathered for it, and
         a table that the head reads is kept until then."""
-        return 2 if p.unit == "block" and p.read_by_backward and not self.plan.keep_gathered else 1
+        if self.plan.keep_gathered or self.plan.whole or not p.read_by_backward:
+            return 1
+        return 2 if p.unit == "block" or p.name in self.plan.aside else 1
 
     def add_parameters(self):
         plan, m = self.plan, self.plan.microbatches

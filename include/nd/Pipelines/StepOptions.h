@@ -53,6 +53,7 @@ struct StepOptions {
   std::vector<std::string> annotations; ///< `GLOB=[fsdp+tp,_]`
   int64_t zero = 3;
   bool keepGathered = false;
+  std::string fsdpUnit = "block"; ///< block, whole, or a glob over paths of modules
   std::string cpMode = "auto";
   bool sequenceParallel = true;
   std::string lossChunk = "auto"; ///< or `off`, or the largest number of tokens whose logits exist at once

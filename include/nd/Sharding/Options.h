@@ -29,6 +29,8 @@ struct ShardingOptions {
   int64_t zero = 3;
   /// The gather of forward is kept for backward.
   bool keepGathered = false;
+  /// Which parameters FSDP gathers together: block, whole, or a glob over paths of modules.
+  std::string fsdpUnit = "block";
   /// How attention reaches keys of other ranks along cp: auto, ring, gather or ulysses.
   std::string cpMode = "auto";
   /// Activations between tensor-parallel regions are sharded over the sequence.

@@ -37,6 +37,8 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
                  ListOption<"annotations", "annotate", "std::string", "shardings of parameters and inputs, as GLOB=[tp,_]">,
                  Option<"zero", "zero", "int64_t", "3", "what fsdp shards: 1, 2 the optimizer's state, 3 parameters too">,
                  Option<"keepGathered", "keep-gathered", "bool", "false", "keep parameters that forward gathered for backward">,
+                 Option<"fsdpUnit", "fsdp-unit", "std::string", "\"block\"",
+                        "parameters that are gathered together: block, whole, or a glob over paths of modules">,
                  Option<"cpMode", "cp", "std::string", "\"auto\"", "how ranks share a sequence: auto, ring, gather, ulysses">,
                  Option<"sequenceParallel", "sequence-parallel", "bool", "true",
                         "shard the sequence over the tensor axes between tensor-parallel products">,
