@@ -41,8 +41,8 @@ public:
         inOrder &= *mode == "ulysses";
         found = true;
       }
-    if (found && !inOrder)
-      order = zigZag(ranks);
+    if (found && !inOrder && failed(chooseOrder()))
+      return failure();
     return mark();
   }
 
@@ -50,8 +50,6 @@ private:
   /// Why a mode does not fit, or nothing.
   std::string obstacle(AttentionOp attention, StringRef mode) {
     int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
-    if (mode == "ring" && (attention.getMask() || attention.getPositions()))
-      return "it has a mask or positions of its own, which the ring does not carry; use gather";
     if (mode == "ulysses" && (heads % (tensorRanks * ranks) != 0 || keyHeads % (tensorRanks * ranks) != 0))
       return "it has " + std::to_string(heads) + " query heads and " + std::to_string(keyHeads) +
              " key heads, and cp x tp = " + std::to_string(tensorRanks * ranks) +
@@ -72,7 +70,22 @@ private:
     bool sendsLess = 2 * (heads + keyHeads) < 3 * ranks * keyHeads;
     if (sendsLess && obstacle(attention, "ulysses").empty())
       return StringRef("ulysses");
-    return StringRef(obstacle(attention, "ring").empty() ? "ring" : "gather");
+    return StringRef("ring");
+  }
+
+  /// Zig-zag, so that all ranks have the same work, unless something depends on places.
+  LogicalResult chooseOrder() {
+    FailureOr<Analysis> analysis = Analysis::get(program);
+    if (failed(analysis))
+      return failure();
+    std::optional<PlaceDependence> fixed = findPlaceDependence(program, *analysis);
+    if (!fixed)
+      order = zigZag(ranks);
+    else if (llvm::any_of(program.getBody().getOps<AttentionOp>(), [](AttentionOp op) { return op.getCausal(); }))
+      fixed->op->emitWarning() << fixed->what
+                               << ", so cp keeps the sequence in its order instead of zig-zag: later ranks of cp have "
+                                  "more to compute; take places from position_ids to balance them";
+    return success();
   }
 
   LogicalResult mark() {
@@ -147,11 +160,38 @@ llvm::DenseSet<DimensionClasses::Id> nd::findSequence(Program &program, const An
   return sequence;
 }
 
-LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
-  if (!storedOrder(program))
-    return success();
+std::string nd::findOwnPlaces(AttentionOp attention, const Analysis &analysis,
+                              const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  struct {
+    Value value;
+    SmallVector<int64_t, 2> dims;
+    StringRef name;
+  } operands[] = {{attention.getPositions(), {1}, "positions"},
+                  {attention.getDocuments(), {1}, "documents"},
+                  {attention.getKeyPadding(), {1}, "a key padding"},
+                  {attention.getMask(), {2, 3}, "a mask"}};
+  for (const auto &operand : operands) {
+    if (!operand.value)
+      continue;
+    auto type = cast<RankedTensorType>(operand.value.getType());
+    for (int64_t dim : operand.dims) {
+      auto follows = [&](DimensionClasses::Id id) { return sequence.contains(id); };
+      DimensionClasses::Ids ids = analysis.getClasses().getDim(operand.value, dim);
+      if (type.getDimSize(dim) != 1 && (ids.empty() || !llvm::all_of(ids, follows)))
+        return operand.name.str();
+    }
+  }
+  return {};
+}
+
+std::optional<PlaceDependence> nd::findPlaceDependence(Program &program, const Analysis &analysis) {
   llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, analysis);
   for (const Analysis::Step &step : analysis.getSteps()) {
+    if (auto attention = dyn_cast<AttentionOp>(step.op)) {
+      std::string own = findOwnPlaces(attention, analysis, sequence);
+      if (!own.empty())
+        return PlaceDependence{step.op, "'nd.attention' has " + own + " that no input of batch and sequence gives"};
+    }
     if (isa<SoftmaxOp, AttentionOp, AttentionGradOp, LayerNormOp, RmsNormOp>(step.op))
       continue;
     auto iota = dyn_cast<IotaOp>(step.op);
@@ -160,10 +200,37 @@ LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
                          (iota && llvm::is_contained(step.rule.results[0][iota.getDim()], static_cast<int64_t>(index)));
       if (knowsPlaces && llvm::any_of(analysis.getClasses().getFactor(step.op, index),
                                       [&](DimensionClasses::Id id) { return sequence.contains(id); }))
-        return step.op->emitError() << "'" << step.op->getName()
-                                    << "' depends on places along the sequence, which cp stores in zig-zag order; take "
-                                       "them from position_ids, or use --cp=ulysses, or leave cp out";
+        return PlaceDependence{
+            step.op, ("'" + step.op->getName().getStringRef() + "' depends on places along the sequence").str()};
     }
+  }
+  return std::nullopt;
+}
+
+LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
+  if (!storedOrder(program))
+    return success();
+  std::optional<PlaceDependence> found = findPlaceDependence(program, analysis);
+  if (!found)
+    return success();
+  return found->op->emitError() << found->what
+                                << ", which cp stores in zig-zag order; take them from position_ids, or "
+                                   "use --cp=ulysses, or leave cp out";
+}
+
+LogicalResult nd::checkPaddedSequence(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
+                                      const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  auto padded = llvm::find_if(sizes, [&](const auto &entry) { return sequence.contains(entry.first); });
+  if (padded == sizes.end())
+    return success();
+  for (auto attention : program.getBody().getOps<AttentionOp>()) {
+    std::string own = findOwnPlaces(attention, analysis, sequence);
+    if (!own.empty())
+      return attention.emitError() << "'nd.attention' has " << own
+                                   << " that no input of batch and sequence gives, so it cannot be padded with the "
+                                      "sequence, from "
+                                   << analysis.getClasses().getSize(padded->first) << " to " << padded->second
+                                   << "; import with --seq=" << padded->second << ", or choose a mesh that divides it";
   }
   return success();
 }

@@ -6,15 +6,18 @@
 //
 // Chooses how every attention reaches keys of other ranks, and the order in which the sequence is stored.
 //
-//   ring     keys and values go around; a causal sequence is stored in zig-zag: rank r of c has the chunks r and
-//            2c-1-r of 2c, so that all ranks have the same work
-//   gather   every rank gathers all keys and values
+//   ring     keys and values go around; the sequence is stored in zig-zag: rank r of c has the chunks r and 2c-1-r of
+//            2c, so that all ranks have the same work
+//   gather   every rank gathers all keys and values; stored as for the ring
 //   ulysses  heads are exchanged for the sequence, before and after; the sequence keeps its order when all attentions
 //            do so
 //
 // `auto` takes ulysses where heads divide and it sends fewer bytes (ring and gather send 3 (c-1) K in a step, K = 2 T
-// hk elements; ulysses 2 (c-1)/c T (2 hq + 2 hk)), else the ring, else (with a mask or positions of its own, which the
-// ring does not carry) gather.
+// hk elements; ulysses 2 (c-1)/c T (2 hq + 2 hk)), else the ring.
+//
+// Positions, documents, key paddings and masks that inputs [batch, sequence] give are stored like these. Where
+// something depends on places otherwise (an iota, a mask that is an input of its own), the sequence keeps its order in
+// all modes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +25,7 @@
 #define ND_LIB_SHARDING_CONTEXTPLAN_H
 
 #include "Analysis.h"
+#include "PadDimensions.h"
 #include "nd/Sharding/Options.h"
 
 namespace nd {
@@ -40,7 +44,22 @@ bool hasSequence(mlir::func::FuncOp function, unsigned argument);
 /// The classes of the sequence of the inputs.
 llvm::DenseSet<DimensionClasses::Id> findSequence(Program &program, const Analysis &analysis);
 
-/// Fails for operations that depend on places along a sequence that is not stored in its order.
+/// Something that is right only for a sequence in its own order.
+struct PlaceDependence {
+  mlir::Operation *op;
+  std::string what; ///< "'nd.iota' depends on ..."
+};
+std::optional<PlaceDependence> findPlaceDependence(Program &program, const Analysis &analysis);
+
+/// What an attention has along the sequence that the inputs' sequence does not give, by name; empty: nothing.
+std::string findOwnPlaces(AttentionOp attention, const Analysis &analysis,
+                          const llvm::DenseSet<DimensionClasses::Id> &sequence);
+
+/// Fails where a sequence has to be padded, but not all that an attention has along it is padded too.
+llvm::LogicalResult checkPaddedSequence(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
+                                        const llvm::DenseSet<DimensionClasses::Id> &sequence);
+
+/// Fails for what depends on places along a sequence that is not stored in its order.
 llvm::LogicalResult checkStoredOrder(Program &program, const Analysis &analysis);
 
 } // namespace nd
