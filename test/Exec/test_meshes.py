@@ -82,28 +82,6 @@ def test_trains_as_one_rank(name, mesh, imported, one_rank, tokens, tmp_path):
         assert_equal(name, ours, one_rank(name, how), compare_weights=optimizer == "sgd")
 
 
-# Options beside meshes; each pair of options meets in some line.
-OPTIONS = {
-    "dp2,fsdp2": ["--zero=1"],
-    "fsdp4": ["--zero=2"],
-    "fsdp2,tp2": ["--keep-gathered", "--sequence-parallel=off"],
-    "dp2,tp4": ["--sequence-parallel=off"],
-    "cp2,tp2": ["--cp=gather"],
-    "fsdp2,cp2": ["--cp=ulysses", "--zero=2"],
-    "cp4": ["--cp=ring"],
-    "dp2,tp2": ["--loss-chunk=5"],
-    "fsdp1,cp2,tp2": ["--loss-chunk=30", "--cp=ring", "--keep-gathered", "--sequence-parallel=off"],
-}
-
-
-@pytest.mark.parametrize("mesh", OPTIONS)
-def test_options_change_nothing(mesh, imported, one_rank, tokens, tmp_path):
-    name = "gpt2" if "--cp=ulysses" in OPTIONS[mesh] else "llama"
-    how = settings("sgd", mesh)
-    ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path, mesh, options=OPTIONS[mesh])
-    assert_equal(name, ours, one_rank(name, how), compare_weights=True)
-
-
 @pytest.mark.parametrize(
     ("mesh", "nodes"), [("dp4", 2), ("fsdp4", 2), ("tp4", 2), ("dp2,fsdp2,cp2,tp2", 4)], ids=lambda value: str(value)
 )
