@@ -78,6 +78,8 @@ private:
     FailureOr<Analysis> analysis = Analysis::get(program);
     if (failed(analysis))
       return failure();
+    if (findSequence(program, *analysis).empty())
+      return success(); // nothing is known to be one, so nothing is stored otherwise
     std::optional<PlaceDependence> fixed = findPlaceDependence(program, *analysis);
     if (!fixed)
       order = zigZag(ranks);
@@ -160,6 +162,24 @@ llvm::DenseSet<DimensionClasses::Id> nd::findSequence(Program &program, const An
   return sequence;
 }
 
+SmallVector<int64_t> nd::sequenceDimsOf(Value value, const Analysis &analysis,
+                                        const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim : llvm::seq(cast<RankedTensorType>(value.getType()).getRank()))
+    if (llvm::any_of(analysis.getClasses().getDim(value, dim),
+                     [&](DimensionClasses::Id id) { return sequence.contains(id); }))
+      dims.push_back(dim);
+  return dims;
+}
+
+std::optional<int64_t> nd::storedSequenceDim(func::FuncOp function, BlockArgument input, const Analysis &analysis,
+                                             const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  if (names::argKind(function, input.getArgNumber()) != names::kind::kInput)
+    return std::nullopt;
+  SmallVector<int64_t> dims = sequenceDimsOf(input, analysis, sequence);
+  return dims.size() == 1 ? std::optional(dims.front()) : std::nullopt;
+}
+
 std::string nd::findOwnPlaces(AttentionOp attention, const Analysis &analysis,
                               const llvm::DenseSet<DimensionClasses::Id> &sequence) {
   struct {
@@ -186,6 +206,17 @@ std::string nd::findOwnPlaces(AttentionOp attention, const Analysis &analysis,
 
 std::optional<PlaceDependence> nd::findPlaceDependence(Program &program, const Analysis &analysis) {
   llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, analysis);
+  if (sequence.empty())
+    return std::nullopt;
+  for (BlockArgument argument : program.getBody().getArguments())
+    if (!argument.use_empty() && !storedSequenceDim(program.function, argument, analysis, sequence) &&
+        !sequenceDimsOf(argument, analysis, sequence).empty())
+      return PlaceDependence{*argument.user_begin(),
+                             describe(argument) + " has an element for each place of the sequence"};
+  for (OpOperand &result : program.getReturn()->getOpOperands())
+    if (sequenceDimsOf(result.get(), analysis, sequence).size() > 1)
+      return PlaceDependence{result.getOwner(), describeResult(program.function, result.getOperandNumber()) +
+                                                    " has the sequence in two dimensions"};
   for (const Analysis::Step &step : analysis.getSteps()) {
     if (auto attention = dyn_cast<AttentionOp>(step.op)) {
       std::string own = findOwnPlaces(attention, analysis, sequence);

@@ -39,10 +39,17 @@ mlir::DenseI64ArrayAttr storedOrder(Program &program);
 
 /// The dimension of an input that is its batch: behind the one of microbatches, if it has that.
 int64_t getBatchDim(mlir::BlockArgument input);
-/// Whether an input is [batch, sequence, ...], by the sizes that `nd.model` names.
+/// Whether an input holds integers [batch, sequence, ...], by the sizes that `nd.model` names.
 bool hasSequence(mlir::func::FuncOp function, unsigned argument);
-/// The classes of the sequence of the inputs.
+/// The classes of the sequence of these inputs.
 llvm::DenseSet<DimensionClasses::Id> findSequence(Program &program, const Analysis &analysis);
+/// The dimensions of a value that are of the sequence.
+llvm::SmallVector<int64_t> sequenceDimsOf(mlir::Value value, const Analysis &analysis,
+                                          const llvm::DenseSet<DimensionClasses::Id> &sequence);
+/// The dimension of an input that is stored and sharded as the sequence, if it has one.
+std::optional<int64_t> storedSequenceDim(mlir::func::FuncOp function, mlir::BlockArgument input,
+                                         const Analysis &analysis,
+                                         const llvm::DenseSet<DimensionClasses::Id> &sequence);
 
 /// Something that is right only for a sequence in its own order.
 struct PlaceDependence {

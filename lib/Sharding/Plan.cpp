@@ -52,6 +52,7 @@ Plan::Plan(Program &program, const Analysis &analysis, const TensorPlan *tensorP
   }
   auto module = program.function->getParentOfType<ModuleOp>();
   batch = names::moduleInt(module, names::kModel, "batch");
+  sequence = findSequence(program, analysis);
 }
 
 LogicalResult Plan::annotate() {
@@ -154,29 +155,50 @@ LogicalResult Plan::annotateInput(unsigned index) {
     if (!given && failed(checkDivides(dataAxes, *batch, first, tensor, "import with a --batch")))
       return failure();
     sharding.dims[first] = dataAxes;
-    // An input that nothing reads is not padded with the others. How the sequence is stored does not depend on who
-    // shards it.
-    if (hasSequence(function, index) && !function.getArgument(index).use_empty()) {
-      sharding.dims[first + 1] = contextAxes;
-      Builder builder(function.getContext());
-      if (names::argName(function, index) == names::name::kLabels)
-        attributes.setArg(
-            index, names::kPadValue,
-            builder.getI64IntegerAttr(
-                names::moduleInt(function->getParentOfType<ModuleOp>(), names::kModel, "ignore_index").value_or(-100)));
-      attributes.setArg(index, names::kSequence, builder.getI64IntegerAttr(first + 1));
-      if (DenseI64ArrayAttr order = storedOrder(program))
-        attributes.setArg(
-            index, names::kChunks,
-            builder.getDictionaryAttr(
-                {builder.getNamedAttr("dim", builder.getI64IntegerAttr(first + 1)),
-                 builder.getNamedAttr("order", order),
-                 builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(first + 1) / order.size()))}));
-    }
+  }
+  // How the sequence is stored does not depend on who shards it.
+  if (std::optional<int64_t> dim = storedSequenceDim(function, function.getArgument(index), analysis, sequence)) {
+    sharding.dims[*dim] = contextAxes;
+    Builder builder(function.getContext());
+    if (names::argName(function, index) == names::name::kLabels)
+      attributes.setArg(
+          index, names::kPadValue,
+          builder.getI64IntegerAttr(
+              names::moduleInt(function->getParentOfType<ModuleOp>(), names::kModel, "ignore_index").value_or(-100)));
+    attributes.setArg(index, names::kSequence, builder.getI64IntegerAttr(*dim));
+    if (DictionaryAttr chunks = chunksOf(type, *dim))
+      attributes.setArg(index, names::kChunks, chunks);
   }
   if (!given)
     attributes.setArg(index, names::kSharding, mesh.toAttr(sharding));
   return success();
+}
+
+DictionaryAttr Plan::chunksOf(RankedTensorType type, int64_t dim) {
+  DenseI64ArrayAttr order = storedOrder(program);
+  if (!order)
+    return {};
+  Builder builder(function.getContext());
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("dim", builder.getI64IntegerAttr(dim)), builder.getNamedAttr("order", order),
+       builder.getNamedAttr("size", builder.getI64IntegerAttr(type.getDimSize(dim) / order.size()))});
+}
+
+void Plan::annotateOutput(unsigned index) {
+  Value value = program.getReturn()->getOperand(index);
+  auto type = typeOf(value);
+  SmallVector<int64_t> dims = sequenceDimsOf(value, analysis, sequence);
+  DictionaryAttr chunks = dims.size() == 1 ? chunksOf(type, dims.front()) : DictionaryAttr();
+  if (!chunks && !attributes.getResult(index, names::kGlobalShape))
+    return;
+  TensorSharding sharding = TensorSharding::replicated(type.getRank());
+  if (batch && type.getRank() > 0 && type.getDimSize(0) == *batch)
+    sharding.dims[0] = dataAxes;
+  if (dims.size() == 1)
+    sharding.dims[dims.front()] = contextAxes;
+  attributes.setResult(index, names::kSharding, mesh.toAttr(sharding));
+  if (chunks)
+    attributes.setResult(index, names::kChunks, chunks);
 }
 
 void Plan::setBlocks() {
@@ -199,7 +221,7 @@ void Plan::setBlocks() {
                         blocksOf(attributes.getArg(index, names::kSharding), typeOf(function.getArgument(index))));
   for (unsigned index : llvm::seq(function.getNumResults()))
     if (attributes.getResult(index, names::kGlobalShape) && attributes.getResult(index, names::kSharding) &&
-        !attributes.getResult(index, names::kBlocks))
+        !attributes.getResult(index, names::kChunks) && !attributes.getResult(index, names::kBlocks))
       attributes.setResult(index, names::kBlocks,
                            blocksOf(attributes.getResult(index, names::kSharding),
                                     cast<RankedTensorType>(function.getResultTypes()[index])));
@@ -323,6 +345,8 @@ LogicalResult Plan::annotateResult(unsigned index) {
                          attributes.getArg(*argument, isGradient ? names::kUpdateSharding : names::kSharding));
   } else if (kind == names::kind::kMetric) {
     attributes.setResult(index, names::kSharding, mesh.toAttr(TensorSharding::replicated(type.getRank())));
+  } else {
+    annotateOutput(index);
   }
   return success();
 }

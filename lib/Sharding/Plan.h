@@ -31,6 +31,10 @@ private:
   llvm::LogicalResult annotateWeight(unsigned index);
   llvm::LogicalResult annotateState(unsigned index);
   llvm::LogicalResult annotateResult(unsigned index);
+  /// An output is left to propagation, unless how it is stored has to be said: padded, or in the sequence's order.
+  void annotateOutput(unsigned index);
+  /// `nd.chunks` of a dimension of the sequence; null where it is stored in its own order.
+  mlir::DictionaryAttr chunksOf(mlir::RankedTensorType type, int64_t dim);
   llvm::LogicalResult checkGiven(mlir::Attribute given, mlir::RankedTensorType type, const std::string &tensor);
   /// Where the logical shape is not the padded one: what each shard holds.
   void setBlocks();
@@ -63,6 +67,7 @@ private:
   std::map<std::string, llvm::SmallVector<unsigned>> exchanged; ///< weights by how they are used
   AxisList dataAxes, contextAxes, tensorAxes, storageAxes;
   std::optional<int64_t> batch;
+  llvm::DenseSet<DimensionClasses::Id> sequence;
 };
 
 } // namespace nd

@@ -3,6 +3,7 @@
 Every mode of cp computes what one rank does, and that is what PyTorch does.
 """
 
+import copy
 import functools
 import subprocess
 
@@ -39,6 +40,7 @@ MASKS = {
     "documents, positions and a window": lambda ids, positions, d: causal(positions) & near(positions, 4) & same(d),
     "a prefix seen by all": lambda ids, positions, prefix: causal(positions) | prefix[:, None, None, :],
     "a mask of its own": lambda ids, positions, mask: mask,
+    "a number for each token": lambda ids, positions, numbers: None,
 }
 
 
@@ -50,6 +52,8 @@ def own_input(kind, length):
         return torch.arange(length) < torch.tensor([[length], [length - 4], [3], [1]]), positions
     if kind == "a prefix seen by all":
         return torch.arange(length) < torch.tensor([[0], [2], [7], [length]]), positions
+    if kind == "a number for each token":
+        return torch.rand(BATCH, length, generator=generator), positions
     if kind == "a mask of its own":
         own = torch.rand(BATCH, 1, length, length, generator=generator) < 0.3
         return own | torch.eye(length, dtype=torch.bool), positions
@@ -76,48 +80,66 @@ class Block(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Two blocks, one with the mask, one that is causal; positions from their input, or counted inside."""
+    """Two blocks, one with the mask, one that is causal.
 
-    def __init__(self, kind, counted):
+    places: "given", an input [batch, sequence]; "one row", an input [1, sequence]; "counted" inside; or no tokens' places, but
+    those of a "table" as long as the sequence."""
+
+    def __init__(self, kind, places, length):
         super().__init__()
-        self.mask, self.counted = MASKS[kind], counted
-        self.words, self.places = torch.nn.Embedding(VOCABULARY, WIDTH), torch.nn.Embedding(32, WIDTH)
+        self.mask, self.places = MASKS[kind], places
+        self.words, self.table = torch.nn.Embedding(VOCABULARY, WIDTH), torch.nn.Embedding(length, WIDTH)
         self.blocks = torch.nn.ModuleList([Block(), Block()])
         self.head = torch.nn.Linear(WIDTH, VOCABULARY)
 
     def forward(self, input_ids, own, position_ids):
-        places = torch.arange(input_ids.shape[1]) if self.counted else position_ids
-        x = self.words(input_ids) + self.places(places)
+        counted = torch.arange(input_ids.shape[1])
+        where = (
+            self.table.weight
+            if self.places == "table"
+            else self.table(counted if self.places == "counted" else position_ids)
+        )
+        x = self.words(input_ids) + where
+        if own.is_floating_point():
+            x = x * own.unsqueeze(2)
         x = self.blocks[0](x, self.mask(input_ids, position_ids, own))
         return self.head(self.blocks[1](x, None))
 
 
 @functools.cache
-def build(kind, counted=False):
+def build(kind, places, length):
     torch.manual_seed(0)
-    return testing.perturb(Model(kind, counted), 0)
+    return testing.perturb(Model(kind, places, length if places == "table" else 32), 0)
 
 
-def data(kind, length):
+def data(kind, places, length):
     generator = torch.Generator().manual_seed(1)
     ids, labels = (torch.randint(0, VOCABULARY, (BATCH, length), generator=generator) for _ in range(2))
     labels[:, ::5] = -100
     own, positions = own_input(kind, length)
+    if places == "one row":
+        positions = positions[:1].contiguous()
     return {"input_ids": ids, "own": own, "position_ids": positions, "labels": labels}
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
-    """(kind, length, counted positions) -> the model's MLIR."""
+    """(kind, places, length) -> the model's MLIR."""
 
     @functools.cache
-    def make(kind, length, counted):
+    def make(kind, places, length):
         folder = tmp_path_factory.mktemp("context")
-        inputs = {name: value for name, value in data(kind, length).items() if name != "labels"}
+        inputs = {name: value for name, value in data(kind, places, length).items() if name != "labels"}
         shapes = {name: {0: "batch", 1: "seq"} for name in inputs}
         if kind == "a mask of its own":
             shapes["own"] = {0: "batch", 2: "seq", 3: "seq"}
-        nd_export.export(build(kind, counted), inputs, folder, outputs=["logits"], dynamic_shapes=shapes)
+        if places == "one row":
+            shapes["position_ids"] = {1: "seq"}
+        if places == "table":
+            shapes = {name: {0: "batch"} for name in inputs}
+        nd_export.export(
+            build(kind, places, length), inputs, folder, outputs={"logits": "logits"}, dynamic_shapes=shapes
+        )
         run("nd-import", folder / "model.onnx", f"--batch={BATCH}", f"--seq={length}", "-o", folder / "model.mlir")
         return (folder / "model.mlir").read_text()
 
@@ -125,56 +147,77 @@ def graph(tmp_path_factory):
 
 
 @functools.cache
-def reference(kind, length, counted, dtype):
-    """Loss and gradients of PyTorch."""
-    model = build(kind, counted).to(dtype)
-    given = data(kind, length)
+def reference(kind, places, length, dtype):
+    """Logits, loss and gradients of PyTorch."""
+    model = copy.deepcopy(build(kind, places, length)).to(dtype)
+    given = data(kind, places, length)
     labels = given.pop("labels")
-    loss = cross_entropy(model(**given).flatten(0, 1), labels.flatten())
+    if given["own"].is_floating_point():
+        given["own"] = given["own"].to(dtype)
+    logits = model(**given)
+    loss = cross_entropy(logits.flatten(0, 1), labels.flatten())
     names, parameters = zip(*model.named_parameters(), strict=True)
-    results = {"loss": loss.detach()}
-    results |= dict(zip((f"gradient:{n}" for n in names), torch.autograd.grad(loss, parameters), strict=True))
-    build(kind, counted).to(torch.float32)
-    return results
+    gradients = torch.autograd.grad(loss, parameters)
+    return {"logits:logits": logits.detach(), "loss": loss.detach()} | {
+        f"gradient:{n}": g for n, g in zip(names, gradients, strict=True)
+    }
 
 
-def compare(kind, length, mesh, options, folder, graph, counted=False):
-    program = Program(folder, graph(kind, length, counted), *STEP, f"--shard={mesh}", *options)
+def compare(kind, length, mesh, options, folder, graph, places="given"):
+    """Trains a step, or runs forward; returns the rank's program."""
+    program = Program(folder, graph(kind, places, length), *options, f"--shard={mesh}")
     inputs = {t["name"] for t in program.manifest["tensors"] if t["kind"] == "input"}
-    given = {name: value for name, value in data(kind, length).items() if name in inputs}
-    weights = {name: value.detach() for name, value in build(kind, counted).named_parameters()}
-    got = program.call(given | weights | {"lr": torch.tensor(0.5)}, "--threads=1")
-    exact = reference(kind, length, counted, torch.float64)
-    for name, single in reference(kind, length, counted, torch.float32).items():
-        assert_close(f"{kind}: {name}", got[name], single, exact[name])
+    given = {name: value for name, value in data(kind, places, length).items() if name in inputs}
+    weights = {name: value.detach() for name, value in build(kind, places, length).named_parameters()}
+    lr = {} if "--forward-only" in options else {"lr": torch.tensor(0.5)}
+    got = program.call(given | weights | lr, "--threads=1")
+    single, exact = (reference(kind, places, length, dtype) for dtype in (torch.float32, torch.float64))
+    for name in single:
+        if (name == "logits:logits") == ("--forward-only" in options):
+            assert_close(f"{kind}: {name}", got[name], single[name], exact[name])
     return (folder / "step.mlir").read_text()
 
 
+ZIGZAG = "order = array<i64: 0, 3, 1, 2>"
+GIVEN = [kind for kind in MASKS if kind != "a mask of its own"]
+
+
 @pytest.mark.parametrize("mode", ["ring", "gather", "ulysses"])
-@pytest.mark.parametrize("kind", [kind for kind in MASKS if kind != "a mask of its own"])
-def test_masks_follow_the_sequence(kind, mode, graph, tmp_path):
+@pytest.mark.parametrize("kind", GIVEN)
+def test_what_inputs_give_follows_the_sequence(kind, mode, graph, tmp_path):
     """13 tokens, padded to 16, in zig-zag for ring and gather: what inputs [batch, sequence] say is permuted with them."""
-    step = compare(kind, 13, "dp2,cp2", [f"--cp={mode}"], tmp_path, graph)
-    assert ("order = array<i64: 0, 3, 1, 2>" in step) == (mode != "ulysses")
+    step = compare(kind, 13, "dp2,cp2", [*STEP, f"--cp={mode}"], tmp_path, graph)
+    assert (ZIGZAG in step) == (mode != "ulysses")
     assert ("nd.permute" in step) == (mode == "ring")
+
+
+def test_one_row_of_positions_follows_the_sequence(graph, tmp_path):
+    step = compare("key padding", 13, "dp2,cp2", [*STEP, "--cp=ring"], tmp_path, graph, places="one row")
+    assert ZIGZAG in step
 
 
 @pytest.mark.parametrize("mode", ["ring", "gather", "ulysses", "auto"])
 def test_a_mask_of_its_own_keeps_the_order(mode, graph, tmp_path):
     """Nothing permutes an input [batch, 1, sequence, sequence]."""
-    step = compare("a mask of its own", 16, "cp2", [f"--cp={mode}"], tmp_path, graph)
-    assert "order = array<i64: 0, 3, 1, 2>" not in step
+    assert ZIGZAG not in compare("a mask of its own", 16, "cp2", [*STEP, f"--cp={mode}"], tmp_path, graph)
 
 
 @pytest.mark.parametrize("mode", ["ring", "gather"])
-def test_counted_positions_keep_the_order(mode, graph, tmp_path):
-    """A table of positions cut to the sequence's length."""
-    step = compare("key padding", 16, "cp2", [f"--cp={mode}"], tmp_path, graph, counted=True)
-    assert "order = array<i64: 0, 3, 1, 2>" not in step
+@pytest.mark.parametrize("places", ["counted", "table"])
+def test_places_of_its_own_keep_the_order(places, mode, graph, tmp_path):
+    """A table of positions that is cut to the sequence's length, or as long."""
+    assert ZIGZAG not in compare("key padding", 16, "cp2", [*STEP, f"--cp={mode}"], tmp_path, graph, places=places)
+
+
+@pytest.mark.parametrize("length", [13, 16])
+@pytest.mark.parametrize("mesh", ["cp2", "cp2,tp2", "tp2"])
+def test_outputs_are_in_order(mesh, length, graph, tmp_path):
+    """Logits leave as the tokens came in, without padding."""
+    compare("key padding", length, mesh, ["--forward-only"] + ["--cp=ring"] * ("cp" in mesh), tmp_path, graph)
 
 
 def test_what_cannot_be_padded_is_named(graph, tmp_path):
-    (tmp_path / "model.mlir").write_text(graph("a mask of its own", 13, False))
+    (tmp_path / "model.mlir").write_text(graph("a mask of its own", "given", 13))
     command = ("nd-opt", "--shard=cp2", tmp_path / "model.mlir", "-o", tmp_path / "step.mlir")
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
