@@ -407,7 +407,13 @@ FailureOr<bool> LocalVerifier::visitShardMaker(Operation *op, unsigned axis) {
   auto list = op->getAttrOfType<ArrayAttr>("shard_axes");
   bool overAxis = list && llvm::is_contained(list, Attribute(mesh.getName(axis)));
   if (auto take = dyn_cast<TakeOp>(op)) {
-    const State &table = states.find(take.getTable())->second;
+    State &table = states.find(take.getTable())->second;
+    // Where dimensions of one could be it (a rank's one kv head), it is the one that the operation says.
+    if (table.kind == State::Kind::Shard && table.dims.test(0) && table.dims.count() > 1) {
+      table.dims.flip(0);
+      if (overAxis)
+        table.dims = only(table.dims.size(), 0);
+    }
     bool rowsAreSharded = table.kind == State::Kind::Shard && table.dims.test(0);
     if (rowsAreSharded != overAxis && table.kind != State::Kind::Unknown)
       return error(op, axis) << "the rows of the table are " << table.str() << ", but shard_axes "

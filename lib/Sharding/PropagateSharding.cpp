@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Propagation.h"
+#include "ReplicatedWork.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Passes.h"
 
@@ -29,6 +29,7 @@ struct PropagateSharding : nd::impl::PropagateShardingBase<PropagateSharding> {
     Propagation propagation(*program, *analysis);
     if (failed(propagation.run()))
       return signalPassFailure();
+    noteReplicatedWork(*program, *analysis, propagation);
     for (const Analysis::Step &step : analysis->getSteps())
       step.op->setAttr(names::kFactorAxes, propagation.getMesh().toLists(propagation.get(step.op)));
   }
