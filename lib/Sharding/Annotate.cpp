@@ -211,8 +211,7 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence);
     if (!sizes.empty()) {
       bool inOrder = !storedOrder(program);
-      if (failed(checkPaddedSequence(program, *analysis, sizes, sequence)) ||
-          failed(padDimensions(program, *analysis, sizes, sequence)) ||
+      if (failed(padDimensions(program, *analysis, sizes, sequence)) ||
           failed(maskPadding(program, *analysis, sizes, sequence, inOrder)))
         return failure();
       analysis = Analysis::get(program);

@@ -248,20 +248,3 @@ LogicalResult nd::checkStoredOrder(Program &program, const Analysis &analysis) {
                                 << ", which cp stores in zig-zag order; take them from position_ids, or "
                                    "use --cp=ulysses, or leave cp out";
 }
-
-LogicalResult nd::checkPaddedSequence(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
-                                      const llvm::DenseSet<DimensionClasses::Id> &sequence) {
-  auto padded = llvm::find_if(sizes, [&](const auto &entry) { return sequence.contains(entry.first); });
-  if (padded == sizes.end())
-    return success();
-  for (auto attention : program.getBody().getOps<AttentionOp>()) {
-    std::string own = findOwnPlaces(attention, analysis, sequence);
-    if (!own.empty())
-      return attention.emitError() << "'nd.attention' has " << own
-                                   << " that no input of batch and sequence gives, so it cannot be padded with the "
-                                      "sequence, from "
-                                   << analysis.getClasses().getSize(padded->first) << " to " << padded->second
-                                   << "; import with --seq=" << padded->second << ", or choose a mesh that divides it";
-  }
-  return success();
-}

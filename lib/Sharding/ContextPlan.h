@@ -62,10 +62,6 @@ std::optional<PlaceDependence> findPlaceDependence(Program &program, const Analy
 std::string findOwnPlaces(AttentionOp attention, const Analysis &analysis,
                           const llvm::DenseSet<DimensionClasses::Id> &sequence);
 
-/// Fails where a sequence has to be padded, but not all that an attention has along it is padded too.
-llvm::LogicalResult checkPaddedSequence(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
-                                        const llvm::DenseSet<DimensionClasses::Id> &sequence);
-
 /// Fails for what depends on places along a sequence that is not stored in its order.
 llvm::LogicalResult checkStoredOrder(Program &program, const Analysis &analysis);
 

@@ -55,6 +55,10 @@ private:
     }
     if (failed(maskIndices(op)))
       return failure();
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && failed(padPlaces(attention)))
+      return failure();
+    if (auto gradient = dyn_cast<AttentionGradOp>(op); gradient && failed(padPlaces(gradient)))
+      return failure();
     for (auto [index, factor] : llvm::enumerate(step.rule.factors)) {
       if (factor.kind != FactorKind::Reduction || isa<TakeOp>(op)) // no index reaches the padding of a table
         continue;
@@ -77,6 +81,43 @@ private:
       }
     }
     return success();
+  }
+
+  /// What an attention has along the sequence and no input gives (documents that are computed) is padded like the
+  /// sequence. Keys in padding are invisible, so any number does.
+  template <typename AttentionLike> LogicalResult padPlaces(AttentionLike attention) {
+    int64_t queries = attention.getQuery().getType().getDimSize(2), keys = attention.getKey().getType().getDimSize(2);
+    auto pad = [&](MutableOperandRange range, int64_t dim, int64_t size) -> LogicalResult {
+      if (range.empty())
+        return success();
+      OpOperand &operand = range[0];
+      auto type = tensorTypeOf(operand.get());
+      int64_t own = type.getDimSize(dim);
+      if (own == 1 || own == size)
+        return success();
+      if (!inOrder)
+        return attention.emitError() << "has " << operand.get().getType() << " along a sequence of " << own
+                                     << " that is padded to " << size
+                                     << " and not stored in order; import with --seq=" << size
+                                     << ", or choose a mesh that divides it";
+      OpBuilder builder(attention);
+      operand.set(padAtEnd(builder, attention.getLoc(), operand.get(), dim, size));
+      return success();
+    };
+    return success(succeeded(pad(attention.getPositionsMutable(), 1, queries)) &&
+                   succeeded(pad(attention.getDocumentsMutable(), 1, keys)) &&
+                   succeeded(pad(attention.getKeyPaddingMutable(), 1, keys)) &&
+                   succeeded(pad(attention.getMaskMutable(), 2, queries)) &&
+                   succeeded(pad(attention.getMaskMutable(), 3, keys)));
+  }
+
+  static Value padAtEnd(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t size) {
+    RankedTensorType type = tensorTypeOf(value);
+    SmallVector<int64_t> shape(type.getShape()), none(shape.size(), 0), high = none;
+    high[dim] = size - shape[dim];
+    shape[dim] = size;
+    Value zero = splat(builder, loc, type.getElementType(), {}, 0.0);
+    return PadOp::create(builder, loc, withShape(type, shape), value, zero, none, high, none);
   }
 
   /// What is computed from places may point behind the end of a table.
