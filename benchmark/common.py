@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import resource
 import subprocess
 import sys
 
@@ -13,13 +14,25 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
 
 
-def run(*command, env=None):
-    """Runs a command and returns what it prints; ends the benchmark with its output when it fails."""
+class Failed(Exception):
+    """A command that failed; the text is its output."""
+
+
+def attempt(*command, env=None):
+    """Runs a command and returns what it prints."""
     command = [str(c) for c in command]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT | (env or {}))
     if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
+        raise Failed(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.stdout
+
+
+def run(*command, env=None):
+    """The same; ends the benchmark with the output when it fails."""
+    try:
+        return attempt(*command, env=env)
+    except Failed as failure:
+        sys.exit(str(failure))
 
 
 def load():
@@ -53,20 +66,37 @@ def write_tokens(path, vocabulary, samples, seq):
     return path
 
 
-def nd_steps(program, tokens, steps, threads):
-    """Trains, and says how long steps took. The first step, which meets cold caches, does not count."""
+def nd_steps(program, tokens, steps, threads, *options):
+    """Trains, and says how long steps took, and how long all cores together worked for one. The first step, which meets
+    cold caches, does not count."""
     metrics = program.with_suffix(".jsonl")
     data = ("--data", tokens, "--data-dtype=uint16", "--no-shuffle")
-    run("nd-run", program, *data, f"--threads={threads}", "--steps", steps, "--metrics", metrics)
+
+    def work(count):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run("nd-run", program, *data, f"--threads={threads}", "--steps", count, "--metrics", metrics, *options)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    first = work(1)  # starts, loads and runs the first step
+    cpu = (work(steps) - first) / (steps - 1)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     times = sorted(row["step_ms"] / 1e3 for row in rows[1:])
-    return {"best_s": times[0], "median_s": times[len(times) // 2], "losses": [row["loss"] for row in rows]}
+    losses = [row["loss"] for row in rows]
+    return {"best_s": times[0], "median_s": times[len(times) // 2], "cpu_s": cpu, "losses": losses}
+
+
+FIGURES = {"best_s": "best", "median_s": "median", "cpu_s": "CPU"}
+
+
+def describe(result):
+    return ", ".join(f"{name} {result[key]:.3f} s" for key, name in FIGURES.items())
 
 
 def keep_best(best, side, result):
-    """Of all rounds a side's figure is its best step, and the smallest median of a round."""
+    """Of all rounds a side's figures are its best step, and the smallest median and CPU time of a round."""
     known = best.setdefault(side, result)
-    for key in ("best_s", "median_s"):
+    for key in FIGURES:
         known[key] = min(known[key], result[key])
 
 
