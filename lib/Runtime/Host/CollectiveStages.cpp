@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An all-reduce has each rank reduce its share of the elements into its own target, and then copy the shares of the
-// others. A share is read and written by its rank alone until it is reduced, so source and target may be one.
+// An all-reduce has each rank reduce its share of the elements and write it to the targets of all: they are there for
+// that from the start on. A share is read and written by one rank alone, so source and target may be one.
 //
 // Where a group goes over N nodes of m ranks, nothing is sent between nodes twice: ranks of equal place in their nodes
 // exchange what belongs to their place. Of X bytes, in all,
@@ -13,11 +13,10 @@
 //   all-reduce      inside: each rank reduces 1/m of its node's; between: places reduce and gather that (2 (N-1) X);
 //                   inside: nodes gather
 //   gather          between: places gather ((N-1) X); inside: nodes gather
-//   reduce-scatter  inside: each rank reduces what all nodes' ranks of its place will have; between: these add ((N-1)
-//   X)
+//   reduce-scatter  inside: each rank reduces what ranks of its place will have; between: these add that ((N-1) X)
 //
 // The partial sums of a reduce-scatter have no place in source or target: they go through the staging memory, in
-// pieces. Every byte is sent as often as without nodes.
+// pieces. In all as much is sent as without nodes.
 //
 // Sums are in the order of positions for every element, inside nodes and then over nodes: equal on all ranks, in all
 // runs.
@@ -38,28 +37,6 @@ namespace {
 
 /// Shares of an all-reduce are cut at multiples of this, a cache line of the smallest type that is reduced.
 constexpr int64_t shareGrain = 32;
-
-void copyPastCaches(char *to, const char *from, int64_t bytes) {
-  constexpr int64_t line = 64;
-  int64_t head = std::min(bytes, (line - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % line)) % line);
-  memcpy(to, from, head);
-  to += head, from += head, bytes -= head;
-  for (; bytes >= line; to += line, from += line, bytes -= line)
-    for (int64_t at = 0; at < line; at += sizeof(__m128i))
-      _mm_stream_si128(reinterpret_cast<__m128i *>(to + at),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + at)));
-  memcpy(to, from, bytes);
-}
-
-void copyRow(char *to, const char *from, int64_t bytes, bool streamed) {
-  constexpr int64_t shortRow = 4096;
-  if (from == to)
-    return;
-  if (streamed && bytes >= shortRow)
-    copyPastCaches(to, from, bytes);
-  else
-    memcpy(to, from, bytes);
-}
 
 /// Part `index` of `count` of a range.
 Range shareOf(Range range, int index, int count) {
@@ -98,40 +75,51 @@ char *SharedMemoryTransport::locate(const nd_collective_desc &desc, Place place,
   return memory + layout.arenaOffset(member) + (isSource ? base.src : base.dst) + element * call.elementBytes;
 }
 
-/// Combines the elements of a range of the stream, in the order of `from`, at `to`, which is this rank's. This is where
-/// bytes are sent, and the only place where they are counted.
+/// Combines the elements of a range of the stream, in the order of `from`, and writes them to all of `to`. This is
+/// where bytes are sent, and the only place where they are counted: what comes from a peer's memory, and what goes
+/// there.
 void SharedMemoryTransport::combine(nd_rank &rank, const nd_collective_desc &desc, const std::vector<Place> &from,
-                                    Place to, Range range) {
-  Call &call = calls[desc.id];
+                                    const std::vector<Place> &to, Range range) {
+  const Call &call = calls[desc.id];
   int64_t bytes = call.elementBytes;
+  bool streamed = call.streamed && to[0].kind == Place::Target;
   forElements(rank, bytes, range, [&](Range part) {
     const char *parts[maxGroup];
+    char *targets[maxGroup];
     int64_t within = part.lo - range.lo;
     forRows(desc, part, [&](int32_t index, int64_t src, int64_t dst, int64_t count) {
       for (size_t i = 0; i < from.size(); ++i)
         parts[i] = locate(desc, from[i], index, src, dst, within);
-      char *target = locate(desc, to, index, src, dst, within);
+      for (size_t i = 0; i < to.size(); ++i)
+        targets[i] = locate(desc, to[i], index, src, dst, within);
       if (from.size() == 1)
-        copyRow(target, parts[0], count * bytes, call.streamed);
+        copyRow(targets[0], parts[0], count * bytes, streamed);
       else
-        reduceParts(desc.dtype, desc.reduction, parts, static_cast<int>(from.size()), target, count);
+        reduceParts(desc.dtype, desc.reduction, parts, static_cast<int>(from.size()), targets,
+                    static_cast<int>(to.size()), count, streamed);
       within += count;
     });
     _mm_sfence();
   });
-  for (const Place &place : from) {
-    if (place.position == call.group.position())
-      continue;
-    Sent &entry = sent[call.sentIndex];
-    int64_t moved = (range.hi - range.lo) * bytes;
-    entry.bytes += moved;
-    entry.betweenNodes += call.group.crossesNodes(place.position) ? moved : 0;
-  }
+  for (const std::vector<Place> *places : {&from, &to})
+    for (const Place &place : *places)
+      if (place.position != call.group.position()) {
+        Sent &entry = sent[call.sentIndex];
+        int64_t moved = (range.hi - range.lo) * bytes;
+        entry.bytes += moved;
+        entry.betweenNodes += call.group.crossesNodes(place.position) ? moved : 0;
+      }
+}
+
+void SharedMemoryTransport::reduce(nd_rank &rank, const nd_collective_desc &desc, Place to, Range range) {
+  targets.assign(1, to);
+  combine(rank, desc, sources, targets, range);
 }
 
 void SharedMemoryTransport::copy(nd_rank &rank, const nd_collective_desc &desc, Place from, Place to, Range range) {
   single.assign(1, from);
-  combine(rank, desc, single, to, range);
+  targets.assign(1, to);
+  combine(rank, desc, single, targets, range);
 }
 
 /// Waits until all of the group have come as far.
@@ -142,21 +130,15 @@ bool SharedMemoryTransport::meet(nd_rank &rank, const nd_collective_desc &desc) 
   return await(rank, desc, call.state->staged, call.stages);
 }
 
-bool SharedMemoryTransport::reduceAll(nd_rank &rank, const nd_collective_desc &desc) {
+void SharedMemoryTransport::reduceAll(nd_rank &rank, const nd_collective_desc &desc) {
   const Call &call = calls[desc.id];
   int size = call.group.size(), own = call.group.position();
-  const Range all{0, call.elements};
-  sources.clear();
-  for (int position = 0; position < size; ++position)
+  sources.clear(), targets.clear();
+  for (int position = 0; position < size; ++position) {
     sources.push_back({Place::Source, position, 0});
-  combine(rank, desc, sources, {Place::Target, own, 0}, shareOf(all, own, size));
-  if (!meet(rank, desc))
-    return false;
-  for (int i = 1; i < size; ++i) {
-    int from = (own + i) % size;
-    copy(rank, desc, {Place::Target, from, 0}, {Place::Target, own, 0}, shareOf(all, from, size));
+    targets.push_back({Place::Target, position, 0});
   }
-  return true;
+  combine(rank, desc, sources, targets, shareOf({0, call.elements}, own, size));
 }
 
 bool SharedMemoryTransport::reduceAllOverNodes(nd_rank &rank, const nd_collective_desc &desc) {
@@ -171,10 +153,11 @@ bool SharedMemoryTransport::reduceAllOverNodes(nd_rank &rank, const nd_collectiv
     sources.push_back({Place::Source, group.positionAt(node, i), 0});
   for (int i = 0; i < nodes; ++i)
     sums.push_back({Place::Target, group.positionAt(i, place), 0});
-  combine(rank, desc, sources, target, share);
+  reduce(rank, desc, target, share);
   if (!meet(rank, desc))
     return false;
-  combine(rank, desc, sums, target, shareOf(share, node, nodes));
+  targets.assign(1, target);
+  combine(rank, desc, sums, targets, shareOf(share, node, nodes));
   if (!meet(rank, desc))
     return false;
   for (int i = 1; i < nodes; ++i) {
@@ -229,19 +212,20 @@ bool SharedMemoryTransport::scatterOverNodes(nd_rank &rank, const nd_collective_
       sources.clear();
       for (int i = 0; i < group.inside(); ++i)
         sources.push_back({Place::Source, group.positionAt(node, i), group.positionAt(of, place)});
-      combine(rank, desc, sources, {Place::Staging, own, half * nodes + of}, piece);
+      reduce(rank, desc, {Place::Staging, own, half * nodes + of}, piece);
     }
     if (!meet(rank, desc))
       return false;
     sums.clear();
     for (int i = 0; i < nodes; ++i)
       sums.push_back({Place::Staging, group.positionAt(i, place), half * nodes + node});
-    combine(rank, desc, sums, {Place::Target, own, own}, piece);
+    targets.assign(1, {Place::Target, own, own});
+    combine(rank, desc, sums, targets, piece);
   }
   return true;
 }
 
-/// Takes everything that this rank gets from its peers. They have started.
+/// Moves everything that is this rank's to move. Its peers have started.
 bool SharedMemoryTransport::take(nd_rank &rank, const nd_collective_desc &desc) {
   const Call &call = calls[desc.id];
   const RankGroup &group = call.group;
@@ -250,14 +234,17 @@ bool SharedMemoryTransport::take(nd_rank &rank, const nd_collective_desc &desc) 
   Range all{0, call.elements};
   switch (desc.kind) {
   case ND_ALL_REDUCE:
-    return hierarchical ? reduceAllOverNodes(rank, desc) : reduceAll(rank, desc);
+    if (hierarchical)
+      return reduceAllOverNodes(rank, desc);
+    reduceAll(rank, desc);
+    return true;
   case ND_REDUCE_SCATTER: {
     if (hierarchical)
       return scatterOverNodes(rank, desc);
     sources.clear();
     for (int position = 0; position < size; ++position)
       sources.push_back({Place::Source, position, own});
-    combine(rank, desc, sources, {Place::Target, own, own}, all);
+    reduce(rank, desc, {Place::Target, own, own}, all);
     return true;
   }
   case ND_PERMUTE:

@@ -14,9 +14,14 @@ namespace nd::rt {
 /// Whether elements of a type can be reduced between ranks.
 bool canReduce(int32_t dtype, int32_t reduction);
 
-/// out[i] = ((in[0][i] + in[1][i]) + ...) over `parts` operands: the order is that of the operands, for every element,
-/// whatever the threads or the chunk. bf16 is summed in f32 and rounded once. `out` may be one of the operands.
-void reduceParts(int32_t dtype, int32_t reduction, const char *const *in, int parts, char *out, int64_t count);
+/// Each of the `targets` becomes ((in[0][i] + in[1][i]) + ...) over `parts` operands: the order is that of the
+/// operands, for every element, whatever the threads or the chunk. bf16 is summed in f32 and rounded once. Targets may
+/// be operands.
+void reduceParts(int32_t dtype, int32_t reduction, const char *const *in, int parts, char *const *out, int targets,
+                 int64_t count, bool streamed);
+
+/// Copies; `streamed`: past the caches, where the row is long enough. An _mm_sfence() then has to follow.
+void copyRow(char *to, const char *from, int64_t bytes, bool streamed);
 
 } // namespace nd::rt
 

@@ -75,7 +75,7 @@ bool SharedMemoryTransport::open(std::string &error) {
     call.elementBytes = dtypeBytes(desc.dtype);
     int64_t parts = desc.kind == ND_ALL_GATHER ? call.group.size() : 1;
     call.streamed = call.elements * call.elementBytes * parts >= streamedBytes;
-    for (std::vector<Place> *places : {&sources, &sums, &single})
+    for (std::vector<Place> *places : {&sources, &sums, &single, &targets})
       places->reserve(call.group.size());
     call.operands.resize(2 * desc.num_operands);
     auto same = [&](const Sent &entry) {

@@ -8,9 +8,9 @@
 // staged. A start says where the operands are and that they are ready, and returns. A wait
 //
 //   1. waits until all of the group have started,
-//   2. takes what this rank gets from its peers, in stages where it needs what these have made of it
+//   2. moves what is this rank's to move, mostly what it gets, in stages where it needs what its peers have made
 //      (CollectiveStages.cpp),
-//   3. waits until its peers have taken what they get from this rank, for then the operands' memory is free.
+//   3. waits until its peers have done so too, for then the operands' memory is its own again.
 //
 // Collectives know nothing of each other: any number may be in flight, over any groups, and be waited for in any order
 // that is the same on all ranks.
@@ -75,12 +75,14 @@ private:
 
   // CollectiveStages.cpp
   bool take(nd_rank &rank, const nd_collective_desc &desc);
-  bool reduceAll(nd_rank &rank, const nd_collective_desc &desc);
+  void reduceAll(nd_rank &rank, const nd_collective_desc &desc);
   bool reduceAllOverNodes(nd_rank &rank, const nd_collective_desc &desc);
   bool gatherOverNodes(nd_rank &rank, const nd_collective_desc &desc);
   bool scatterOverNodes(nd_rank &rank, const nd_collective_desc &desc);
   bool meet(nd_rank &rank, const nd_collective_desc &desc);
-  void combine(nd_rank &rank, const nd_collective_desc &desc, const std::vector<Place> &from, Place to, Range range);
+  void combine(nd_rank &rank, const nd_collective_desc &desc, const std::vector<Place> &from,
+               const std::vector<Place> &to, Range range);
+  void reduce(nd_rank &rank, const nd_collective_desc &desc, Place to, Range range);
   void copy(nd_rank &rank, const nd_collective_desc &desc, Place from, Place to, Range range);
   char *locate(const nd_collective_desc &desc, Place place, int32_t operand, int64_t src, int64_t dst,
                int64_t within) const;
@@ -91,8 +93,8 @@ private:
   char *memory;
   int self, spins;
   uint64_t signature = 0;
-  std::vector<Call> calls;                  ///< by the collective's id
-  std::vector<Place> sources, sums, single; ///< what a stage combines; room for the largest group
+  std::vector<Call> calls;                           ///< by the collective's id
+  std::vector<Place> sources, sums, single, targets; ///< what a stage combines; room for the largest group
 };
 
 } // namespace nd::rt

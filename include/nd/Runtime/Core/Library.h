@@ -38,7 +38,7 @@ public:
   virtual void wait(nd_rank &rank, const nd_collective_desc &desc) = 0;
 
   /// Bytes sent since the counters were cleared, by group, kind and class; counted where bytes are copied from another
-  /// rank's memory.
+  /// rank's memory, or to it.
   struct Sent {
     const char *group;
     int32_t kind, isScalar;
