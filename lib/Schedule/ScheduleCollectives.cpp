@@ -10,6 +10,7 @@
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Schedule/Passes.h"
 #include "nd/Schedule/Placement.h"
+#include "nd/Schedule/RingHops.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -270,6 +271,7 @@ struct ScheduleCollectives : nd::impl::ScheduleCollectivesBase<ScheduleCollectiv
     for (Block *block : blocks) {
       GatherScheduler(*block, prefetch, estimate.get()).run();
       ReaderScheduler(*block, prefetch).run();
+      placeRingHops(*block);
     }
   }
 

@@ -68,3 +68,29 @@ func.func @gradients(%x: tensor<4x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, 
   %u2 = arith.negf %s2 : tensor<2x4xf32>
   return %u0, %u1, %u2 : tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"cp" = 3, context>]
+
+// Keys and values of the next step of a ring go around beside the attention of this one, also where one of them was ready before.
+// CHECK-LABEL: func.func @ring
+// CHECK: %[[Q:.*]] = nd.dot_general
+// CHECK: nd.permute %arg0 {{.*}} name = "keys"
+// CHECK-NEXT: nd.permute %arg0 {{.*}} name = "values"
+// CHECK-NEXT: nd.attention %[[Q]], %arg0, %arg0 scale
+// CHECK-NEXT: nd.permute {{.*}} name = "keys"
+// CHECK-NEXT: nd.permute {{.*}} name = "values"
+// CHECK-NEXT: nd.attention %[[Q]], %{{.*}}, %{{.*}} carry
+// CHECK-NEXT: nd.attention %[[Q]], %{{.*}}, %{{.*}} carry
+func.func @ring(%x: tensor<1x1x2x4xf32>, %w: tensor<4x4xf32>) -> tensor<1x1x2x4xf32> {
+  %v1 = nd.permute %x over @mesh ["cp"] sources = [2, 0, 1] instance = 1 name = "values" reason = "r" : tensor<1x1x2x4xf32>
+  %v2 = nd.permute %v1 over @mesh ["cp"] sources = [2, 0, 1] instance = 2 name = "values" reason = "r" : tensor<1x1x2x4xf32>
+  %q = nd.dot_general %x, %w contract = [3] x [0] : tensor<1x1x2x4xf32>, tensor<4x4xf32> -> tensor<1x1x2x4xf32>
+  %k1 = nd.permute %x over @mesh ["cp"] sources = [2, 0, 1] instance = 3 name = "keys" reason = "r" : tensor<1x1x2x4xf32>
+  %y0, %l0 = nd.attention %q, %x, %x scale = 1.0 causal {key_shards = 3 : i64, seq_axes = ["cp"]} : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+  %k2 = nd.permute %k1 over @mesh ["cp"] sources = [2, 0, 1] instance = 4 name = "keys" reason = "r" : tensor<1x1x2x4xf32>
+  %y1, %l1 = nd.attention %q, %k1, %v1 carry(%y0, %l0 : tensor<1x1x2x4xf32>, tensor<1x1x2xf32>) scale = 1.0 causal {key_shards = 3 : i64, ring_step = 1 : i64, seq_axes = ["cp"]} : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+  %y2, %l2 = nd.attention %q, %k2, %v2 carry(%y1, %l1 : tensor<1x1x2x4xf32>, tensor<1x1x2xf32>) scale = 1.0 causal {key_shards = 3 : i64, ring_step = 2 : i64, seq_axes = ["cp"]} : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+  return %y2 : tensor<1x1x2x4xf32>
+}

@@ -21,6 +21,8 @@ def ScheduleCollectives : Pass<"nd-schedule-collectives", "::mlir::ModuleOp"> {
     Reductions that no product or attention waits for are those of gradients and metrics. What reads them is held back until as many bytes (at most N buckets of 32 MiB) have started behind, or
     until the end, in the order of the program.
 
+    Hops of a ring of keys and values stand before the attention that runs meanwhile.
+
     Runs on the sharded step, and once more when kernels are formed: that moves computation, and the gathers keep their distance (`nd.ahead`).
 
     ```mlir

@@ -44,17 +44,49 @@ LogicalResult ProgramBuilder::build() {
   return finish();
 }
 
+/// Permutes that stand side by side and move alike, as those of keys and values: the transport moves them as one.
+static bool goTogether(PermuteOp a, PermuteOp b) {
+  Value input = b.getInput();
+  while (Operation *view = input.getDefiningOp()) {
+    if (!isViewOp(view))
+      break;
+    input = view->getOperand(0);
+  }
+  return a.getAxes() == b.getAxes() && a.getSources() == b.getSources() &&
+         tensorTypeOf(a.getResult()).getElementType() == tensorTypeOf(b.getResult()).getElementType() &&
+         input != a.getResult();
+}
+
 LogicalResult ProgramBuilder::lowerBlock(Block &block) {
+  SmallVector<Operation *> permutes; ///< not lowered yet
+  auto flush = [&] {
+    if (permutes.empty())
+      return success();
+    loc = permutes.front()->getLoc();
+    enterPhase(permutes.front());
+    return lowerPermutes(std::exchange(permutes, {}));
+  };
   for (Operation &op : block.without_terminator()) {
     if (isViewOp(&op) || isa<arith::ConstantOp>(op))
       continue;
+    auto permute = dyn_cast<PermuteOp>(op);
+    bool joins =
+        permute && llvm::all_of(permutes, [&](Operation *other) {
+          return goTogether(cast<PermuteOp>(other), permute) && forward.contains(other) == forward.contains(&op);
+        });
+    if (!joins && failed(flush()))
+      return failure();
+    if (permute) {
+      permutes.push_back(&op);
+      continue;
+    }
     loc = op.getLoc();
     if (!isa<RepeatOp>(op))
       enterPhase(&op);
     if (failed(lower(&op)))
       return failure();
   }
-  return success();
+  return flush();
 }
 
 //===----------------------------------------------------------------------===//

@@ -57,8 +57,10 @@ private:
   mlir::LogicalResult lowerAllReduce(AllReduceOp op);
   mlir::LogicalResult lowerAllSlice(AllSliceOp op);
   /// Any other collective: its operands are read where they are, and its results are no operand's memory.
-  mlir::LogicalResult lowerCollective(mlir::Operation *op, rt::CollectiveKind kind, mlir::ArrayAttr names,
-                                      llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> permutation = {});
+  mlir::LogicalResult lowerCollective(llvm::ArrayRef<mlir::Operation *> ops, rt::CollectiveKind kind,
+                                      mlir::ArrayAttr names, llvm::ArrayRef<int64_t> dims,
+                                      llvm::ArrayRef<int64_t> permutation = {});
+  mlir::LogicalResult lowerPermutes(llvm::ArrayRef<mlir::Operation *> permutes);
   mlir::LogicalResult lowerRepeat(RepeatOp op);
   mlir::LogicalResult finish();
 

@@ -95,20 +95,28 @@ LogicalResult ProgramBuilder::lowerAllReduce(AllReduceOp op) {
   return success();
 }
 
-LogicalResult ProgramBuilder::lowerCollective(Operation *op, rt::CollectiveKind kind, ArrayAttr names,
+LogicalResult ProgramBuilder::lowerCollective(ArrayRef<Operation *> ops, rt::CollectiveKind kind, ArrayAttr names,
                                               ArrayRef<int64_t> dims, ArrayRef<int64_t> permutation) {
   Pending storages;
   SmallVector<Value> sources, targets;
-  for (auto [input, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
-    FailureOr<Value> source = readForCollective(input, storages);
-    if (failed(source))
-      return failure();
-    sources.push_back(*source);
-    targets.push_back(target(result));
-    storages.written.push_back(assignment.find(result)->storage);
-  }
-  startCollective(op, kind, names, sources, targets, std::move(storages), dims, permutation);
+  for (Operation *op : ops)
+    for (auto [input, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+      FailureOr<Value> source = readForCollective(input, storages);
+      if (failed(source))
+        return failure();
+      sources.push_back(*source);
+      targets.push_back(target(result));
+      storages.written.push_back(assignment.find(result)->storage);
+    }
+  startCollective(ops.front(), kind, names, sources, targets, std::move(storages), dims, permutation);
   return success();
+}
+
+LogicalResult ProgramBuilder::lowerPermutes(ArrayRef<Operation *> permutes) {
+  SmallVector<StringRef> names =
+      llvm::map_to_vector(permutes, [](Operation *op) { return cast<PermuteOp>(op).getName(); });
+  return lowerCollective(permutes, rt::CollectiveKind::permute, builder.getStrArrayAttr(names), {},
+                         cast<PermuteOp>(permutes.front()).getSources());
 }
 
 LogicalResult ProgramBuilder::lowerAllSlice(AllSliceOp op) {

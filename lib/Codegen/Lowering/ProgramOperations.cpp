@@ -19,19 +19,17 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](ConcatOp concat) { return lowerConcat(concat); })
       .Case([&](AllReduceOp collective) { return lowerAllReduce(collective); })
       .Case([&](AllGatherOp gather) {
-        return lowerCollective(gather, rt::CollectiveKind::all_gather, gather.getNames(), gather.getDims());
+        return lowerCollective(gather.getOperation(), rt::CollectiveKind::all_gather, gather.getNames(),
+                               gather.getDims());
       })
       .Case([&](ReduceScatterOp scatter) {
-        return lowerCollective(scatter, rt::CollectiveKind::reduce_scatter, scatter.getNames(), scatter.getDims());
+        return lowerCollective(scatter.getOperation(), rt::CollectiveKind::reduce_scatter, scatter.getNames(),
+                               scatter.getDims());
       })
       .Case([&](AllToAllOp exchange) {
         return lowerCollective(
-            exchange, rt::CollectiveKind::all_to_all, builder.getStrArrayAttr(exchange.getName()),
+            exchange.getOperation(), rt::CollectiveKind::all_to_all, builder.getStrArrayAttr(exchange.getName()),
             {static_cast<int64_t>(exchange.getSplitDim()), static_cast<int64_t>(exchange.getConcatDim())});
-      })
-      .Case([&](PermuteOp permute) {
-        return lowerCollective(permute, rt::CollectiveKind::permute, builder.getStrArrayAttr(permute.getName()), {},
-                               permute.getSources());
       })
       .Case([&](AllSliceOp slice) { return lowerAllSlice(slice); })
       .Case([&](RepeatOp loop) { return lowerRepeat(loop); })

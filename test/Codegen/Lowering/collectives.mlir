@@ -111,3 +111,23 @@ func.func @sharded(%x: tensor<4x3xi64> {nd.kind = "input", nd.name = "x", nd.bou
     nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>, nd.global_shape = array<i64: 8, 3>}) -> tensor<4x3xi64> {
   return %x : tensor<4x3xi64>
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"cp" = 2, context>]
+
+// Keys and values that go around side by side are one collective; what reads the one before, or moves otherwise, is another.
+// CHECK-LABEL: rt.program @hops
+// CHECK: %[[E:.*]] = rt.collective_start permute ins(%[[K:.*]], %[[V:.*]] : memref<4xf32>, memref<6xf32>) outs(%[[K1:.*]], %[[V1:.*]] : {{.*}}) axes = ["cp"] permutation = [1, 0] reduction = sum name = "keys, values"
+// CHECK: rt.wait %[[E]]
+// CHECK: rt.collective_start permute ins(%[[K1]] : memref<4xf32>)
+// CHECK: rt.collective_start permute ins(%{{.*}} : memref<4xi64>)
+// CHECK: rt.collective_start permute ins(%{{.*}} : memref<4xi64>) {{.*}} permutation = [0, 1]
+func.func @hops(%k: tensor<4xf32>, %v: tensor<6xf32>, %i: tensor<4xi64>) -> (tensor<4xf32>, tensor<6xf32>, tensor<4xi64>, tensor<4xi64>) {
+  %0 = nd.permute %k over @mesh ["cp"] sources = [1, 0] instance = 1 name = "keys" reason = "r" : tensor<4xf32>
+  %1 = nd.permute %v over @mesh ["cp"] sources = [1, 0] instance = 2 name = "values" reason = "r" : tensor<6xf32>
+  %2 = nd.permute %0 over @mesh ["cp"] sources = [1, 0] instance = 3 name = "keys" reason = "r" : tensor<4xf32>
+  %3 = nd.permute %i over @mesh ["cp"] sources = [1, 0] instance = 4 name = "places" reason = "r" : tensor<4xi64>
+  %4 = nd.permute %i over @mesh ["cp"] sources = [0, 1] instance = 5 name = "places" reason = "r" : tensor<4xi64>
+  return %2, %1, %3, %4 : tensor<4xf32>, tensor<6xf32>, tensor<4xi64>, tensor<4xi64>
+}
