@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace nd;
 
 llvm::Constant *ProgramDescriptor::tensorDescriptor(rt::TensorOp tensor) {
-    MemRefType type = tensor.getBuffer().getType();
+  MemRefType type = tensor.getBuffer().getType();
   ArrayRef<int64_t> shape = type.getShape();
   ArrayRef<int64_t> global = tensor.getGlobalShape() ? *tensor.getGlobalShape() : shape;
   SmallVector<llvm::Constant *> sizes, globalSizes, axes, blocks;
@@ -43,7 +43,7 @@ llvm::Constant *ProgramDescriptor::tensorDescriptor(rt::TensorOp tensor) {
 }
 
 llvm::Constant *ProgramDescriptor::scheduleDescriptor() {
-    auto number = [&](StringRef key) { return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0)); };
+  auto number = [&](StringRef key) { return c.f64(names::moduleFloat(host.module, names::kStep, key).value_or(0.0)); };
   auto integer = [&](StringRef key) { return c.i64(names::moduleInt(host.module, names::kStep, key).value_or(0)); };
   int32_t kind = llvm::StringSwitch<int32_t>(names::moduleString(host.module, names::kStep, "schedule"))
                      .Case("linear", ND_LINEAR)
@@ -64,7 +64,7 @@ llvm::Constant *ProgramDescriptor::kernelTable(StringRef level) {
 }
 
 llvm::Constant *ProgramDescriptor::build(const StepParts &parts) {
-    SmallVector<llvm::Constant *> sizes(ND_MAX_AXES, c.i32(1)), axisNames(ND_MAX_AXES, c.null());
+  SmallVector<llvm::Constant *> sizes(ND_MAX_AXES, c.i32(1)), axisNames(ND_MAX_AXES, c.null());
   int32_t numAxes = 0;
   if (host.mesh)
     for (auto axis : host.mesh.getAxes().getAsRange<MeshAxisAttr>()) {
