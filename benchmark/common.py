@@ -78,9 +78,10 @@ def nd_steps(program, tokens, steps, threads, *options):
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    first = work(1)  # starts, loads and runs the first step
-    cpu = (work(steps) - first) / (steps - 1)
+    work(1)  # brings the program and the weights into memory
+    whole = work(steps)
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    cpu = (whole - work(1)) / (steps - 1)
     times = sorted(row["step_ms"] / 1e3 for row in rows[1:])
     losses = [row["loss"] for row in rows]
     return {"best_s": times[0], "median_s": times[len(times) // 2], "cpu_s": cpu, "losses": losses}
