@@ -6,6 +6,7 @@
 
 #include "ParameterUses.h"
 #include "Collectives.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
@@ -15,7 +16,8 @@ namespace {
 
 /// Operations through which a tensor stays the same parameter, or the same gradient.
 bool keepsTensor(Operation *op) {
-  return isa<ReshapeOp, TransposeOp, SliceOp, PadOp, AccumulateOp, arith::TruncFOp, arith::ExtFOp>(op);
+  return isa<ReshapeOp, TransposeOp, SliceOp, PadOp, AccumulateOp, SumCopiesOp, MakeCopiesOp, arith::TruncFOp,
+             arith::ExtFOp>(op);
 }
 
 std::string describe(Operation *op, MeshOp mesh) {

@@ -50,6 +50,8 @@ void Analysis::findPhases(Program &program) {
     if (isa<AdamWOp, SgdOp>(step.op)) {
       if (BlockArgument parameter = getWeightBehind(step.op->getOperand(0), program.function)) {
         gradients[step.op->getOperand(1)] = parameter;
+        if (SumCopiesOp sum = getSumOfCopies(step.op->getOperand(1)))
+          gradients[sum.getInput()] = parameter;
         updates[parameter] = step.op;
       }
       update.insert(step.op);
@@ -62,6 +64,11 @@ void Analysis::findPhases(Program &program) {
     if (isBehind)
       update.insert(step.op);
   }
+}
+
+SumCopiesOp nd::getSumOfCopies(Value value) {
+  auto made = value.getDefiningOp<MakeCopiesOp>();
+  return made ? made.getInput().getDefiningOp<SumCopiesOp>() : SumCopiesOp();
 }
 
 BlockArgument nd::getWeightBehind(Value value, func::FuncOp function) {

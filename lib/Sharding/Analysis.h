@@ -9,6 +9,7 @@
 
 #include "DimensionClasses.h"
 #include "Program.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace nd {
@@ -31,7 +32,8 @@ public:
   bool isForward(mlir::Operation *op) const { return forward.contains(op); }
   /// Operations behind the gradients: norm, clipping, updates.
   bool isUpdate(mlir::Operation *op) const { return update.contains(op); }
-  /// The parameter whose gradient a value is, as the optimizer reads it; null for any other value.
+  /// The parameter whose gradient a value is, as the optimizer reads it, or before its copies are summed; null for any
+  /// other value.
   mlir::BlockArgument getParameterOfGradient(mlir::Value value) const { return gradients.lookup(value); }
 
   /// The operation that updates a parameter, or null.
@@ -46,6 +48,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::BlockArgument> gradients;
   llvm::DenseMap<mlir::BlockArgument, mlir::Operation *> updates;
 };
+
+/// What sums up the copies that a value is made of, or null.
+SumCopiesOp getSumOfCopies(mlir::Value value);
 
 /// The parameter that a value is nothing but another form of (a transpose, a reshape, a conversion), or null.
 mlir::BlockArgument getWeightBehind(mlir::Value value, mlir::func::FuncOp function);

@@ -8,6 +8,7 @@
 #include "ContextPlan.h"
 #include "ExpandVocabulary.h"
 #include "GatherUnits.h"
+#include "KeyHeadCopies.h"
 #include "PadStorage.h"
 #include "PaddingMasks.h"
 #include "Plan.h"
@@ -187,6 +188,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
       return failure();
     const ShardingOptions::Axis *tensor = options.findAxis(AxisRole::tensor);
     const int64_t tensorSize = tensor ? tensor->size : 1;
+    if (failed(expandKeyHeads(program, tensorSize)))
+      return failure();
     SmallVector<Value> logits;
     if (tensorSize > 1) {
       FailureOr<SmallVector<Value>> found = expandVocabulary(program, tensorSize);
@@ -247,7 +250,9 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
     if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))
       return failure();
-    return checkStoredOrder(program, *analysis);
+    if (failed(checkStoredOrder(program, *analysis)))
+      return failure();
+    return sumKeyHeadCopies(program);
   }
 
   /// kv heads fewer than the tensor axis take its major part: the mesh then has the parts as axes of their own.

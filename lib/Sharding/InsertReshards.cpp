@@ -26,7 +26,8 @@ namespace {
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// What a value is to the user: the gradient of a parameter, a metric. Found by following it forward, nearest use
-/// first, through operations that keep its number of elements. Empty when it is none of these.
+/// first, through operations that keep its number of elements, or but sum up copies and make them again. Empty when it
+/// is none of these.
 std::string purposeOf(Value value, func::FuncOp function) {
   // A parameter in the type of computation is that parameter.
   if (isa_and_nonnull<arith::TruncFOp>(value.getDefiningOp()))
@@ -44,7 +45,7 @@ std::string purposeOf(Value value, func::FuncOp function) {
       if (isa<func::ReturnOp>(user))
         return names::resultName(function, use.getOperandNumber()).str();
       for (Value result : user->getResults())
-        if (typeOf(result).getNumElements() == typeOf(value).getNumElements())
+        if (typeOf(result).getNumElements() == typeOf(value).getNumElements() || isa<SumCopiesOp, MakeCopiesOp>(user))
           reached.insert(result);
     }
   return {};
@@ -80,7 +81,8 @@ private:
       Value partial = op->getOperand(0);
       OpBuilder builder(op);
       op->setOperand(0, createReshard(builder, partial, *step.added, partial.getLoc(),
-                                      reasonOf(partial, plan.getState(partial)) + ", in every microbatch"));
+                                      reasonOf(partial, plan.getState(partial)) +
+                                          (isa<AccumulateOp>(op) ? ", in every microbatch" : "")));
     } else {
       for (auto [operand, dims] : llvm::zip_equal(op->getOpOperands(), step.operandDims))
         use(operand, dims, user);

@@ -42,6 +42,8 @@ std::string LocalVerifier::State::str() const {
   case Kind::Shard: {
     std::string text = "sharded in dimension ";
     llvm::interleave(dims.set_bits(), [&](unsigned dim) { text += std::to_string(dim); }, [&] { text += " or "; });
+    if (copies != Copies::None)
+      text += copies == Copies::Equal ? ", some shards copies of others" : ", some shards parts of one sum";
     return shift ? text + ", each rank with the shard of the one " + std::to_string(shift) + " before it" : text;
   }
   case Kind::Partial:
@@ -79,8 +81,9 @@ FailureOr<TensorSharding> LocalVerifier::readBoundary(ShardingAttr attr, DenseI6
     for (StringAttr name : attr.getDimAxes(dim))
       if (MeshAxisAttr axis = program.mesh.findAxis(name))
         size *= axis.getSize();
-  // Where blocks or chunks say what a shard holds, there may be padding behind the logical size.
-  bool mayPad = attributes && (attributes.contains(names::kBlocks) || attributes.contains(names::kChunks));
+  // Where blocks, chunks or copies say what a shard holds, there may be padding behind the logical size.
+  bool mayPad = attributes && (attributes.contains(names::kBlocks) || attributes.contains(names::kChunks) ||
+                               attributes.contains(names::kCopies));
   for (auto [size, logical] : llvm::zip_equal(padded, global.asArrayRef()))
     if (mayPad ? size < logical : size != logical)
       return emitError() << tensor << " has local type " << local << ", which is no shard of its nd.global_shape by "
@@ -104,6 +107,8 @@ LogicalResult LocalVerifier::readArguments(unsigned axis) {
     State &state = states[argument];
     if (std::optional<int64_t> dim = dimShardedOver(*sharding, axis))
       state = {State::Kind::Shard, only(typeOf(argument).getRank(), *dim), {}};
+    if (failed(readCopies(function.getArgAttrDict(index), axis, describe(argument), state)))
+      return failure();
   }
   return success();
 }
@@ -130,6 +135,8 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
       return error(program.getReturn(), axis)
              << describeResult(function, index) << " is " << state.str() << ", but has to be "
              << (dim ? "sharded in dimension " + std::to_string(*dim) : "equal on all ranks");
+    if (failed(verifyCopies(function.getResultAttrDict(index), axis, describeResult(function, index), state)))
+      return failure();
   }
   return success();
 }
@@ -212,6 +219,9 @@ FailureOr<LocalVerifier::State> LocalVerifier::throughCollective(Operation *op, 
   auto isShardOf = [&](int64_t dim) {
     return !known || (state.kind == State::Kind::Shard && state.dims.test(dim) && state.shift == 0);
   };
+  // Copies of other ranks: which ones they are is not followed.
+  if (state.copies != State::Copies::None && isa<PermuteOp, AllToAllOp>(op))
+    return State{State::Kind::Unknown, {}, {}};
   if (auto gather = dyn_cast<AllGatherOp>(op)) {
     int64_t dim = gather.getDims()[index];
     if (!isShardOf(dim))
@@ -312,8 +322,8 @@ void LocalVerifier::throughReshape(ReshapeOp op) {
     for (auto [target, start] : llvm::enumerate(to))
       if (start == from[dim])
         dims.set(target);
-  states[op.getResult()] =
-      dims.any() ? State{State::Kind::Shard, dims, {}, state.shift} : State{State::Kind::Unknown, {}, {}};
+  states[op.getResult()] = dims.any() ? State{State::Kind::Shard, dims, {}, state.shift, state.copies, state.table}
+                                      : State{State::Kind::Unknown, {}, {}};
 }
 
 LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &rule, unsigned axis) {
@@ -387,7 +397,7 @@ LogicalResult LocalVerifier::throughShards(Operation *op, const ShardingRule &ru
     else
       state = {State::Kind::Unknown, {}, {}};
   }
-  return success();
+  return throughCopies(op, rule, axis);
 }
 
 LogicalResult LocalVerifier::verifyAddends(Operation *op, const ShardingRule &rule, unsigned axis) {
@@ -452,6 +462,10 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
     states[part.getResult()] = state;
     return success();
   }
+  if (auto sum = dyn_cast<SumCopiesOp>(op))
+    return visitSum(sum, axis);
+  if (auto make = dyn_cast<MakeCopiesOp>(op))
+    return visitMake(make, axis);
   if (isa<TakeOp, IotaOp, ScatterAddOp>(op)) {
     FailureOr<bool> done = visitShardMaker(op, axis);
     if (failed(done) || *done)

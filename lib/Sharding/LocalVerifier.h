@@ -14,6 +14,10 @@
 //   Partial   the tensor is the combination of what they hold
 //   Unknown   one of these; it satisfies everything
 //
+// Shards of kv heads that ranks share irregularly (`nd.copies`, KeyHeadCopies.h) are *copies*, equal wherever the table
+// says that they are one head, or *parts*, whose sum over the holders of a head is what the head has
+// (LocalVerifierCopies.cpp).
+//
 // `dims` is a set since a reshape [S] -> [1, S] of a shard does not tell which of the two is sharded. Other operations
 // narrow it: a possibility that an operation forbids is dropped, and the last one that goes is an error.
 //
@@ -28,6 +32,7 @@
 #include "MeshView.h"
 #include "Program.h"
 #include "Uniform.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -46,6 +51,9 @@ private:
     llvm::SmallBitVector dims; ///< of Shard
     ReductionKind reduction{}; ///< of Partial
     int64_t shift = 0;         ///< of Shard
+    enum class Copies { None, Equal, Parts };
+    Copies copies = Copies::None; ///< of Shard
+    unsigned table = 0;           ///< of copies and parts
     std::string str() const;
   };
 
@@ -72,6 +80,19 @@ private:
   llvm::LogicalResult throughShards(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
   llvm::LogicalResult verifyAddends(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
   void throughReshape(ReshapeOp op);
+
+  // Copies.
+  mlir::FailureOr<unsigned> readTable(mlir::DictionaryAttr copies, const std::string &tensor);
+  /// Marks the shards of an argument that are copies.
+  llvm::LogicalResult readCopies(mlir::DictionaryAttr attributes, unsigned axis, const std::string &tensor,
+                                 State &state);
+  llvm::LogicalResult verifyCopies(mlir::DictionaryAttr attributes, unsigned axis, const std::string &tensor,
+                                   const State &state);
+  /// What results are when operands, which are sharded as results are, are copies.
+  llvm::LogicalResult throughCopies(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
+  llvm::LogicalResult visitSum(SumCopiesOp op, unsigned axis);
+  llvm::LogicalResult visitMake(MakeCopiesOp op, unsigned axis);
+  llvm::LogicalResult verifyGroups(SumCopiesOp op, unsigned table);
   mlir::InFlightDiagnostic error(mlir::Operation *op, unsigned axis);
 
   Program &program;
@@ -79,6 +100,10 @@ private:
   Uniform uniform;
   llvm::DenseMap<mlir::Value, State> states; ///< along the axis that is being followed
   llvm::DenseMap<int64_t, mlir::Operation *> instances;
+  /// Of each table, the logical element at each place of each rank along the tensor axes.
+  std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> tables;
+  llvm::DenseMap<mlir::Operation *, unsigned> tableOfSum;
+  llvm::DenseSet<std::pair<std::pair<mlir::Attribute, int64_t>, unsigned>> verifiedGroups;
 };
 
 } // namespace nd

@@ -7,6 +7,7 @@
 #include "Program.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Sharding/Passes.h"
 
@@ -25,6 +26,10 @@ public:
   Lowering(Program &program) : program(program) {}
 
   LogicalResult run() {
+    // Their definitions ask for places of shards.
+    for (Operation &op : llvm::make_early_inc_range(program.getBody().without_terminator()))
+      if (isa<SumCopiesOp, MakeCopiesOp>(op) && failed(replaceByDefinition(&op)))
+        return failure();
     for (Operation &op : llvm::make_early_inc_range(program.getBody().without_terminator())) {
       if (auto part = dyn_cast<AsPartialOp>(op)) {
         lower(part);
@@ -46,6 +51,16 @@ public:
   }
 
 private:
+  static LogicalResult replaceByDefinition(Operation *op) {
+    OpBuilder builder(op);
+    FailureOr<SmallVector<Value>> values = cast<DecomposableOpInterface>(op).decompose(builder);
+    if (failed(values))
+      return failure();
+    op->replaceAllUsesWith(*values);
+    op->erase();
+    return success();
+  }
+
   LogicalResult checkAxes(Operation *op, ArrayAttr axes) {
     if (!program.mesh)
       return op->emitOpError() << "is a shard over " << axes << ", but the module has no nd.mesh";

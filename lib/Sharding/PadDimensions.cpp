@@ -63,11 +63,11 @@ private:
     func::FuncOp function = program.function;
     Builder builder(function.getContext());
     for (BlockArgument argument : program.getBody().getArguments())
-      if (grows(argument))
+      if (grows(argument) && !function.getArgAttr(argument.getArgNumber(), names::kGlobalShape))
         function.setArgAttr(argument.getArgNumber(), names::kGlobalShape,
                             builder.getDenseI64ArrayAttr(typeOf(argument).getShape()));
     for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands()))
-      if (grows(value))
+      if (grows(value) && !function.getResultAttr(index, names::kGlobalShape))
         function.setResultAttr(index, names::kGlobalShape, builder.getDenseI64ArrayAttr(typeOf(value).getShape()));
   }
 

@@ -148,7 +148,7 @@ Padding PaddingStates::ofResult(const Analysis::Step &step, unsigned result, Pla
   bool isElementwise = op->hasTrait<OpTrait::Elementwise>() || isa<BroadcastOp>(op);
   if (isElementwise && llvm::all_of(operands, [&](unsigned operand) { return state(operand) == Padding::Repeated; }))
     return Padding::Repeated;
-  if (isa<ReshapeOp, TransposeOp, BroadcastOp, MicrobatchOp, arith::ExtFOp, arith::TruncFOp>(op))
+  if (isa<ReshapeOp, TransposeOp, BroadcastOp, MicrobatchOp, AccumulateOp, arith::ExtFOp, arith::TruncFOp>(op))
     return state(0);
   if (isa<arith::ExtSIOp, arith::TruncIOp>(op) && state(0) == Padding::Ignored) // a small number
     return Padding::Ignored;
@@ -159,7 +159,7 @@ Padding PaddingStates::ofResult(const Analysis::Step &step, unsigned result, Pla
   if (isa<arith::SubFOp, arith::SubIOp>(op) && state(0) == Padding::NegInf)
     return Padding::NegInf;
   if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp, arith::OrIOp, arith::MaximumFOp,
-          arith::MinimumFOp, AccumulateOp, AdamWOp, SgdOp>(op))
+          arith::MinimumFOp, AdamWOp, SgdOp>(op))
     return zeroIf(isZero(0) && isZero(1));
   if (isa<math::ExpOp>(op))
     return zeroIf(state(0) == Padding::NegInf);
@@ -173,6 +173,8 @@ Padding PaddingStates::ofResult(const Analysis::Step &step, unsigned result, Pla
   }
   if (isa<RmsNormOp>(op))
     return zeroIf(result == 0 && isZero(0));
+  if (result == 0 && place.dim == 1 && isa<AttentionOp, AttentionGradOp>(op) && op->hasAttr("kv_map"))
+    return Padding::Zero;                         // it names the heads that see nothing
   if (auto attention = dyn_cast<AttentionOp>(op)) // heads: probabilities times zero
     return zeroIf(result == 0 && !sequence.contains(place.id) && stateOf(attention.getValueMutable()) == Padding::Zero);
   if (auto gradient = dyn_cast<AttentionGradOp>(op)) {

@@ -9,6 +9,7 @@
 #include "ReshardPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Dialect/ND/IR/Signature.h"
 #include "nd/Sharding/Passes.h"
@@ -69,6 +70,9 @@ private:
   }
 
   LogicalResult readReshards() {
+    for (Operation &op : program.getBody())
+      if (isa<SumCopiesOp, MakeCopiesOp>(op) && failed(readCopies(&op)))
+        return failure();
     for (auto take : program.getBody().getOps<TakeOp>()) {
       FailureOr<TensorSharding> sharding = mesh.fromType(take.getTable(), take);
       if (failed(sharding))
@@ -82,6 +86,20 @@ private:
         return failure();
       reshards[reshard] = {*from, *to};
     }
+    return success();
+  }
+
+  /// The axes over which a rank has some of the shards of a stored dimension, and those over which it has some of the
+  /// places in each.
+  LogicalResult readCopies(Operation *op) {
+    bool isSum = isa<SumCopiesOp>(op);
+    FailureOr<TensorSharding> stored = mesh.fromType(isSum ? op->getOperand(0) : op->getResult(0), op);
+    FailureOr<TensorSharding> summed = mesh.fromType(isSum ? op->getResult(0) : op->getOperand(0), op);
+    if (failed(stored) || failed(summed))
+      return failure();
+    auto dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+    const AxisList &all = stored->dims[dim], &places = summed->dims[dim + 1];
+    copiesAxes[op] = {AxisList(ArrayRef<unsigned>(all).drop_back(places.size())), places};
     return success();
   }
 
@@ -127,6 +145,11 @@ private:
       setShardAxes(op, tableAxes.lookup(op));
       return success();
     }
+    if (auto it = copiesAxes.find(op); it != copiesAxes.end()) {
+      setShardAxes(op, it->second.first);
+      setShardAxes(op, it->second.second, "unit_axes");
+      return success();
+    }
     Value tensor;
     int64_t dim = 0;
     if (auto iota = dyn_cast<IotaOp>(op))
@@ -142,9 +165,9 @@ private:
     return success();
   }
 
-  void setShardAxes(Operation *op, const AxisList &axes) {
+  void setShardAxes(Operation *op, const AxisList &axes, StringRef name = "shard_axes") {
     if (!axes.empty())
-      op->setAttr("shard_axes", mesh.toArray(axes));
+      op->setAttr(name, mesh.toArray(axes));
   }
 
   LogicalResult localize(Value value, Operation *op) {
@@ -254,7 +277,8 @@ private:
   ReshardPlanner planner;
   /// From what to what, read while the operands' types still said it.
   DenseMap<Operation *, std::pair<TensorSharding, TensorSharding>> reshards;
-  DenseMap<Operation *, AxisList> tableAxes; ///< what shards the rows of a table, by its lookup
+  DenseMap<Operation *, AxisList> tableAxes;                       ///< what shards the rows of a table, by its lookup
+  DenseMap<Operation *, std::pair<AxisList, AxisList>> copiesAxes; ///< of sums over copies: shards, and places in one
   int64_t nextInstance = 1;
 };
 

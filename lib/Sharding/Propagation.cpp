@@ -223,6 +223,10 @@ LogicalResult Propagation::run() {
       }
     bool isStorage = isStorageOperation(step);
     FactorAxes axes = isStorage ? decideByOperands(step) : decideByClasses(step, region.contains(step.op));
+    // Copies are made where they were summed up: the factors of the two rules are the same.
+    if (isa<MakeCopiesOp>(step.op))
+      if (SumCopiesOp sum = getSumOfCopies(step.op->getResult(0)))
+        axes = decided.find(sum)->second;
     if (isStorage)
       for (auto [result, factors] : llvm::zip_equal(step.op->getResults(), step.rule.results))
         stored[result] = {dimsFor(axes, factors), {}, ReductionKind::sum};

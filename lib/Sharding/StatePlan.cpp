@@ -7,6 +7,7 @@
 #include "StatePlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
@@ -120,10 +121,13 @@ void StatePlan::findAccumulatedShards() {
   auto module = program.function->getParentOfType<ModuleOp>();
   if (names::moduleInt(module, names::kPlan, "zero") == 1)
     return;
-  for (const Step &step : steps)
-    if (isa<AdamWOp, SgdOp>(step.op))
-      if (Value gradient = step.op->getOperand(1); gradient.getDefiningOp<AccumulateOp>())
-        accumulatedShards[gradient] = dimsFor(step.axes, step.rule.operands[1]);
+  for (const Step &step : steps) {
+    if (!isa<AdamWOp, SgdOp, SumCopiesOp>(step.op))
+      continue;
+    unsigned index = isa<SumCopiesOp>(step.op) ? 0 : 1;
+    if (Value gradient = step.op->getOperand(index); gradient.getDefiningOp<AccumulateOp>())
+      accumulatedShards[gradient] = dimsFor(step.axes, step.rule.operands[index]);
+  }
 }
 
 /// A partial tensor, scattered to `dims` over axes that it is partial over; nothing where that is not what separates
@@ -230,6 +234,13 @@ void StatePlan::visit(Step &step) {
     this->states[op->getResult(0)] = *step.added;
     return;
   }
+  // Copies are summed up on the shards in which they are stored: fewer elements than all that are copied.
+  if (isa<SumCopiesOp>(op) && partial.size() == 1 && transfer.mustReduce.empty() &&
+      !isReducedAtDefinition(op->getOperand(0)))
+    if ((step.added = scattered(operands[0], dimsFor(axes, step.rule.operands[0])))) {
+      states = {&*step.added};
+      transfer = transferUnreduced(step.rule, axes, states);
+    }
   step.operandDims.clear();
   for (const ShardingRule::TensorFactors &factors : step.rule.operands)
     step.operandDims.push_back(dimsFor(axes, factors));

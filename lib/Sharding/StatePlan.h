@@ -36,8 +36,9 @@ public:
     std::optional<unsigned> scaled;
     /// For a sum of numbers: axes over which each operand becomes a part of a sum, as the other one is.
     llvm::SmallVector<AxisList, 2> partialOver;
-    /// For an nd.accumulate of a gradient whose parameter is stored in shards: what each microbatch adds to the sum. It
-    /// may be partial still over other axes, which are reduced once, behind the last microbatch.
+    /// For an nd.accumulate or nd.sum_copies of a gradient whose parameter is stored in shards: what each microbatch,
+    /// or each holder of a copy, adds to the sum. It may be partial still over other axes, which are reduced once,
+    /// behind.
     std::optional<TensorSharding> added;
   };
 

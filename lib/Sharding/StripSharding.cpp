@@ -100,9 +100,23 @@ private:
                  << "storage for that";
         setRows(attributes, dim, sharding.getDimAxes(dim), list, padded[dim], logical[dim]);
       }
+    if (auto copies = dyn_cast_or_null<DictionaryAttr>(attributes.get(names::kCopies)))
+      attributes.set(names::kCopies, joinRows(copies));
     for (StringRef name : {names::kSharding, names::kUseSharding, names::kUpdateSharding, names::kBlocks})
       attributes.set(name, {});
     return success();
+  }
+
+  /// One rank has the units of all shards, one after the other.
+  DictionaryAttr joinRows(DictionaryAttr copies) {
+    SmallVector<Attribute> units;
+    if (auto table = copies.getAs<ArrayAttr>("table"))
+      for (Attribute row : table)
+        if (auto entries = dyn_cast<ArrayAttr>(row))
+          llvm::append_range(units, entries);
+    NamedAttrList joined(copies);
+    joined.set("table", builder.getArrayAttr(builder.getArrayAttr(units)));
+    return joined.getDictionary(builder.getContext());
   }
 
   void setRows(Attributes attributes, int64_t dim, ArrayRef<StringAttr> axes, ArrayAttr list, int64_t padded,

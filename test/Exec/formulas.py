@@ -26,7 +26,7 @@ class Parameter:
     shape: tuple[int, ...]
     unit: str  # embedding, block, head
     parallel: int | None = None
-    role: str = ""  # vocabulary, query, key (and value), ffn; used on sequence shards: shards
+    role: str = ""  # vocabulary, query, key (and value), ffn; used on sequence shards: shards; on a rank's heads: heads
 
     @property
     def read_by_backward(self):
@@ -56,7 +56,8 @@ class Model:
         return sum(p.elements() for p in self.parameters())
 
 
-def llama(layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tied=False):
+def llama(layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tied=False, head_norms=False):
+    """`head_norms`: queries and keys are normalised, head by head."""
     q, kv = heads * head_dim, kv_heads * head_dim
     block = (
         Parameter("input_layernorm", (hidden,), "block", role="shards"),
@@ -69,6 +70,8 @@ def llama(layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tied=False):
         Parameter("up_proj", (ffn, hidden), "block", 0, "ffn"),
         Parameter("down_proj", (hidden, ffn), "block", 1, "ffn"),
     )
+    if head_norms:
+        block += tuple(Parameter(f"{part}_norm", (head_dim,), "block", role="heads") for part in "qk")
     outside = [
         Parameter("embed_tokens", (vocab, hidden), "embedding", 0, "vocabulary"),
         Parameter("norm", (hidden,), "head", role="shards"),
@@ -156,8 +159,8 @@ class Plan:
 
     @property
     def sequence(self):
-        """Padded: two chunks for each rank of a ring, and shards that tp divides."""
-        unit = self.cp * (2 if self.cp > 1 and self.cp_mode == "ring" else 1)
+        """Padded: two chunks for each rank in zig-zag order, and shards that tp divides."""
+        unit = self.cp * (2 if self.cp > 1 and self.cp_mode != "ulysses" else 1)
         if self.tp > 1 and self.sequence_parallel:
             unit = math.lcm(unit, self.cp * self.tp)
         return up(self.seq, unit)
@@ -231,6 +234,23 @@ class Step:
         a, k, t = self.model.heads, self.model.kv_heads, self.plan.tp
         return t // k if k % t and a % t == 0 and t % k == 0 else 1
 
+    @property
+    def are_shared(self):
+        """Whether ranks store the same key heads otherwise: where the ranks cut through groups of query heads."""
+        a, k, t = self.model.heads, self.model.kv_heads, self.plan.tp
+        return not (a % t == 0 and t % k == 0) and up(a, t) // t % (a // k) != 0
+
+    def shared_elements(self, p: Parameter):
+        """What a gradient of shared key heads is summed to, on all shards of storage: the parameter as users know it. Where
+        storage cuts the heads a rank stores, a slot of each rank is summed with the same slot of the others: heads are
+        rounded up to slots."""
+        shape, n = self.local_shape(p), self.plan.shards
+        divides = [dim for dim, size in enumerate(shape) if size % n == 0]
+        cut = 0 if 0 in divides or not divides else max(divides, key=lambda dim: shape[dim])
+        if n == 1 or cut != p.parallel:
+            return p.elements()
+        return up(self.model.kv_heads, self.kv_slots) // self.kv_slots * self.local_elements(p)
+
     def local_shape(self, p: Parameter):
         """On one rank of tp, padded."""
         shape, t, d = list(p.shape), self.plan.tp, self.model.head_dim
@@ -267,15 +287,15 @@ class Step:
                 self.add("reduce_scatter", plan.shard_axes, elements * GRADIENT_BYTES, 1 if plan.zero == 1 else m)
             axes = {"dp"} | ({"cp"} - plan.shard_axes)
             payload = elements // n * GRADIENT_BYTES
-            if plan.tp > 1 and p.role == "shards" and plan.sequence_parallel:
+            if plan.tp > 1 and (p.role == "heads" or (p.role == "shards" and plan.sequence_parallel)):
                 self.add("all_reduce", axes | {"tp"}, payload)
             elif plan.tp > 1 and p.role == "key" and self.copies > 1:
                 part = f"tp[{self.copies}]" if self.copies < plan.tp else "tp"
                 names = [a for a in AXES if a in axes and plan.size({a}) > 1] + [part]
                 self.add("all_reduce", axes, payload, label="+".join(names), size=plan.size(axes) * self.copies)
-            elif plan.tp > 1 and p.role == "key" and self.model.kv_heads % plan.tp:
+            elif plan.tp > 1 and p.role == "key" and self.are_shared:
                 # Irregular copies: each rank adds its part to the whole parameter, which all of tp then share.
-                self.add("all_reduce", axes | {"tp"}, up(p.elements(), n) // n * GRADIENT_BYTES)
+                self.add("all_reduce", axes | {"tp"}, self.shared_elements(p) // n * GRADIENT_BYTES)
             else:
                 self.add("all_reduce", axes, payload)
 
@@ -290,6 +310,11 @@ class Step:
             self.add("reduce_scatter", {"tp"}, activation, borders * m)
         else:
             self.add("all_reduce", {"tp"}, activation, borders * m)
+        if plan.sequence_parallel and self.model.kv_heads == 1:
+            # Keys and values of the one head are whole on every rank; they are computed on shards of the sequence.
+            keys = plan.tokens * 2 * self.model.head_dim * plan.bytes
+            self.add("all_gather", {"tp"}, keys, layers * m)
+            self.add("reduce_scatter", {"tp"}, keys, layers * m)
         # Cross-entropy: the maximum, then the sum of exponentials and the label's logit.
         self.add("all_reduce", {"tp"}, plan.tokens * 4, m)
         self.add("all_reduce", {"tp"}, plan.tokens * 8, m)

@@ -57,6 +57,21 @@ def tiny_falcon():
         return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
+SIX = {"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2}
+
+
+def tiny_of_six_heads(config):
+    """2 layers of width 96, 6 heads of 16 over 2 key/value heads, as this kind of model does it; MLP 160, vocabulary 256."""
+    sizes = SIX | {"num_hidden_layers": 2, "intermediate_size": 160, "vocab_size": 256, "max_position_embeddings": 64}
+    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None}
+    if config is not transformers.Phi3Config:
+        sizes["head_dim"] = 16
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        of = config(**sizes, **ids, tie_word_embeddings=False)
+        return transformers.AutoModelForCausalLM.from_config(of, dtype=torch.float32).train()
+
+
 MODELS = {
     "bloom": tiny_bloom,
     "falcon": tiny_falcon,
@@ -69,6 +84,14 @@ MODELS = {
     "llama-odd": functools.partial(testing.tiny_llama, odd=True),
     "llama-deep": functools.partial(testing.tiny_llama, num_hidden_layers=4),
     "llama-tied": functools.partial(testing.tiny_llama, tie_word_embeddings=True),
+}
+MODELS |= {
+    "llama-6-2": functools.partial(testing.tiny_llama, **SIX),
+    "llama-6-3": functools.partial(testing.tiny_llama, **SIX | {"num_key_value_heads": 3}),
+    "llama-4-1": functools.partial(testing.tiny_llama, num_key_value_heads=1),
+    "qwen2-6-2": functools.partial(tiny_of_six_heads, transformers.Qwen2Config),
+    "qwen3-6-2": functools.partial(tiny_of_six_heads, transformers.Qwen3Config),
+    "phi3-6-2": functools.partial(tiny_of_six_heads, transformers.Phi3Config),
 }
 for window, odd, heads in itertools.product((False, True), (False, True), (None, 4)):
     name = "qwen2" + "-window" * window + "-odd" * odd + "-4-heads" * (heads is not None)

@@ -191,6 +191,28 @@ def unmask_vocabulary(step):
     step.replace(step.result(select), logits, select + 1)
 
 
+def norm_of_copies(step):
+    """The gradient's norm reads what every holder of a key head has."""
+    index, k = step.collective("all_reduce", f"gradient of {K}")
+    summed = step.result(index, k)
+    make = step.find(rf"nd\.make_copies {re.escape(summed)} ")
+    copies, kinds = step.result(make), re.findall(r"tensor<[^>]*>", step.lines[make])
+    line = step.lines.pop(make)
+    square = step.find(rf"arith\.mulf {re.escape(summed)}, {re.escape(summed)} ")
+    step.lines.insert(square, line)
+    step.lines[square + 1] = f"{step.result(square + 1)} = arith.mulf {copies}, {copies} : {kinds[1]}"
+    reduce = step.find(rf"nd\.reduce +sum {re.escape(step.result(square + 1))} ")
+    step.edit(reduce, r"dims = \[0, 1, 2\] : \S+", f"dims = [0, 1] : {kinds[1]}")
+
+
+def past_the_sum(step):
+    """A key head's copies are updated by what their own rank has of the gradient."""
+    index, k = step.collective("all_reduce", f"gradient of {K}")
+    make = step.find(rf"nd\.make_copies {re.escape(step.result(index, k))} ")
+    own = step.find(rf"{re.escape(step.operands(index)[k])} = nd\.sum_copies")
+    step.replace(step.result(make), re.search(r"sum_copies (%\S+) ", step.lines[own])[1], make + 1)
+
+
 def divide_loss(step):
     index, k = step.collective("all_reduce", "loss")
     step.multiply(index, k, 0.5)
@@ -226,6 +248,14 @@ MUTANTS = [
            gradient("model.norm.weight", lambda s, i, k: s.regroup(i, '["dp", "tp"]', '["dp"]')), f"along tp: .*{PARTIAL}"),
     Mutant("gradients of copied kv heads are not summed", "19", "llama", "tp4", gradient(K, Step.skip, '["tp.1"]'),
            "along tp.1: "),
+    Mutant("irregular copies of kv heads are not summed", "19", "llama", "tp5", gradient(f"gradient of {K}", Step.skip),
+           f"along tp: .*'arith.mulf' {PARTIAL}"),
+    Mutant("irregular copies of kv heads are summed twice", "19", "llama", "tp5",
+           gradient(f"gradient of {K}", Step.repeat), f"along tp: {TWICE}"),
+    Mutant("irregular copies of kv heads are updated each by its own gradient", "19", "llama", "tp5", past_the_sum,
+           "along tp: 'nd.sgd' needs the sum over all parts"),
+    Mutant("the clip norm counts irregular copies of kv heads", "17, 19", "llama", "tp5", norm_of_copies,
+           "along tp: 'nd.reduce' adds up operand 0"),
     Mutant("the clip norm counts replicas", "17", "llama", "dp2,tp2", drop_as_partial, f"along tp: .*{PARTIAL}"),
     Mutant("the clip norm is that of partial gradients", "14, 28", "llama", "dp2,tp2", norm_of_partial_gradients,
            f"along dp: .*'arith.mulf' {PARTIAL}"),

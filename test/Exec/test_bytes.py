@@ -52,6 +52,33 @@ CASES = [
     ("dp2,fsdp2,cp2,tp2", ["--nodes=4", "--cp=ring"], {"nodes": 4}),
     ("dp2,fsdp4", ["--nodes=4", "--microbatches=2"], {"nodes": 4, "microbatches": 2}),
 ]
+# Key heads that ranks along tp share otherwise than in equal parts (but for llama on tp3, and one head on tp2).
+SHARED = {
+    "llama": MODELS["llama"],
+    "llama-6-2": llama(2, 96, 6, 2, 16, 160, 256),
+    "llama-6-3": llama(2, 96, 6, 3, 16, 160, 256),
+    "llama-4-1": llama(2, 64, 4, 1, 16, 160, 256),
+    "qwen3-6-2": llama(2, 96, 6, 2, 16, 160, 256, head_norms=True),
+}
+SHARED_CASES = [
+    ("llama", "tp3", [], {}),
+    ("llama", "tp5", [], {}),
+    ("llama", "dp2,tp6", ["--sequence-parallel=off"], {"sequence_parallel": False}),
+    ("llama", "cp3,tp5", ["--cp=ring"], {}),
+    ("llama-6-2", "tp3", [], {}),
+    ("llama-6-2", "dp2,tp3", [], {}),
+    ("llama-6-2", "fsdp2,tp3", [], {}),
+    ("llama-6-2", "fsdp3,tp3", ["--zero=1"], {"zero": 1}),
+    ("llama-6-2", "fsdp5,tp3", [], {"batch": 40}),
+    ("llama-6-2", "fsdp1,cp2,tp3", ["--cp=gather"], {"cp_mode": "gather"}),
+    ("llama-6-2", "dp2,fsdp2,tp3", ["--microbatches=2"], {"microbatches": 2}),
+    ("llama-6-3", "tp2", [], {}),
+    ("llama-6-3", "fsdp2,tp2", [], {}),
+    ("llama-4-1", "tp2", [], {}),
+    ("llama-4-1", "tp3", [], {}),
+    ("llama-4-1", "fsdp2,tp3", [], {}),
+    ("qwen3-6-2", "fsdp2,tp3", [], {}),
+]
 
 
 def label(value):
@@ -61,10 +88,19 @@ def label(value):
 @pytest.mark.parametrize(("mesh", "options", "choices"), CASES, ids=label)
 @pytest.mark.parametrize("name", MODELS)
 def test_formula_report_and_counters_agree(name, mesh, options, choices, imported, tokens, tmp_path):
-    plan = Plan.mesh(mesh, batch=BATCH, seq=SEQ, **choices)
-    expected, between = sent(MODELS[name], plan), sent_between_nodes(MODELS[name], plan)
+    assert_agree(name, MODELS[name], mesh, options, choices, imported, tokens, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "mesh", "options", "choices"), SHARED_CASES, ids=label)
+def test_shared_key_heads(name, mesh, options, choices, imported, tokens, tmp_path):
+    assert_agree(name, SHARED[name], mesh, options, choices, imported, tokens, tmp_path)
+
+
+def assert_agree(name, model, mesh, options, choices, imported, tokens, tmp_path):
+    plan = Plan.mesh(mesh, **({"batch": BATCH, "seq": SEQ} | choices))
+    expected, between = sent(model, plan), sent_between_nodes(model, plan)
     step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
-    run("nd-opt", f"--shard={mesh}", *options, imported(name, BATCH, SEQ), "-o", step)
+    run("nd-opt", f"--shard={mesh}", *options, imported(name, plan.batch, SEQ), "-o", step)
     report = json.loads(run("nd-opt", "--report=json", step))
     assert report["sent"] == expected
     assert report["sent_between_nodes"] == between

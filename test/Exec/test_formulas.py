@@ -112,4 +112,21 @@ def test_key_heads():
     few = Step(llama(2, 64, 8, 2, 8, 176, 512), Plan.mesh("tp8"))
     assert (few.kv_slots, few.copies) == (1, 4)
     irregular = Step(llama(2, 60, 6, 2, 10, 176, 512), Plan.mesh("tp4"))
-    assert (irregular.kv_slots, irregular.copies) == (2, 1)
+    assert (irregular.kv_slots, irregular.copies, irregular.are_shared) == (2, 1, True)
+    padded = Step(llama(2, 64, 4, 2, 16, 176, 512), Plan.mesh("tp3"))
+    assert (padded.kv_slots, padded.copies, padded.are_shared) == (1, 1, False)
+
+
+def test_shared_key_heads():
+    """2 heads of 16 x 96 of which 3 ranks have 2 slots: summed whole, on fsdp's shards of the slots, or of the width."""
+    model = llama(2, 96, 6, 2, 16, 160, 256)
+    key = next(p for p in model.block if p.name == "k_proj")
+    whole = 2 * 16 * 96
+    assert Step(model, Plan.mesh("tp3")).shared_elements(key) == whole
+    assert Step(model, Plan.mesh("fsdp2,tp3")).shared_elements(key) == whole
+    assert Step(model, Plan.mesh("fsdp3,tp3")).shared_elements(key) == whole  # 32 rows are not cut, the width is
+    assert Step(model, Plan.mesh("fsdp5,tp3")).shared_elements(key) == 35 * 96  # 32 rows padded to 35
+    three = llama(2, 96, 6, 3, 16, 160, 256)
+    key = next(p for p in three.block if p.name == "k_proj")
+    assert Step(three, Plan.mesh("tp2")).shared_elements(key) == 3 * 16 * 96
+    assert Step(three, Plan.mesh("fsdp2,tp2")).shared_elements(key) == 4 * 16 * 96

@@ -21,6 +21,8 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
 
     What the mesh does not divide is padded (`nd.global_shape` stays the logical shape, `nd.blocks` says what a shard holds); where padding would count it is set to zero.
     With tensor axes, cross-entropies become their definitions, so that no rank needs all logits. kv heads fewer than the tensor axis split it in two.
+    Where ranks cut through groups of query heads otherwise, each stores the kv heads that its query heads use: tensors with kv heads get the slots of all ranks (`nd.copies`),
+    attention a `kv_map`, and the gradients of copies are summed (`nd.sum_copies`, `nd.make_copies`).
     Constants and expansions of numbers are copied per use, so that uses do not constrain each other.
 
     A batch that the data axes do not divide is an error that says which sizes would work.

@@ -92,3 +92,43 @@ func.func @scatter_along_updates(%i: tensor<2x3xi64>, %u: tensor<2x4xf32>) {
   %0 = nd.scatter_add_along %i, %u dim = 1 : tensor<2x3xi64>, tensor<2x4xf32> -> tensor<2x5xf32>
   return
 }
+
+// -----
+
+func.func @copies_groups(%x: tensor<12x5xf32>) {
+  // expected-error @below {{expected groups in [-1, 1), by dimension 0 of result, but found 1}}
+  %0 = nd.sum_copies %x dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 1] : tensor<12x5xf32> -> tensor<1x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @copies_units(%x: tensor<12x5xf32>) {
+  // expected-error @below {{expected groups of a number of shards with 4 units of 1 elements each but found 6 groups}}
+  %0 = nd.sum_copies %x dim = 0 unit = 1 units = 4 groups = [0, -1, 0, 0, -1, 0] : tensor<12x5xf32> -> tensor<1x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @copies_shards(%x: tensor<8x5xf32>) {
+  // expected-error @below {{expected 3 shards of 2 units of 2 elements in dimension 0 of input, and a shard in dimension 1 of result, but found}}
+  %0 = nd.sum_copies %x dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<8x5xf32> -> tensor<1x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @copies_result(%x: tensor<1x4x5xf32>) {
+  // expected-error @below {{expected result of shape [12, 5] but found [12, 6]}}
+  %0 = nd.make_copies %x dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<1x4x5xf32> -> tensor<12x6xf32>
+  return
+}
+
+// -----
+
+func.func @copies_rank(%x: tensor<12x5xf32>) {
+  // expected-error @below {{expected result of rank 3}}
+  %0 = nd.sum_copies %x dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<12x5xf32> -> tensor<4x5xf32>
+  return
+}

@@ -25,3 +25,16 @@ func.func @along(%x: tensor<2x5xf32>, %i: tensor<2x3xi64>) -> tensor<2x5xf32> {
   %1 = nd.scatter_add_along %i, %0 dim = 1 : tensor<2x3xi64>, tensor<2x3xf32> -> tensor<2x5xf32>
   return %1 : tensor<2x5xf32>
 }
+
+// CHECK-LABEL: func.func @copies
+func.func @copies(%x: tensor<12x5xf32>, %own: tensor<4x5xf32>) -> tensor<12x5xf32> {
+  // CHECK: nd.sum_copies %{{.*}} dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<12x5xf32> -> tensor<1x4x5xf32>
+  %0 = nd.sum_copies %x dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<12x5xf32> -> tensor<1x4x5xf32>
+  // CHECK: nd.make_copies %{{.*}} dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<1x4x5xf32> -> tensor<12x5xf32>
+  %1 = nd.make_copies %0 dim = 0 unit = 2 units = 2 groups = [0, -1, 0, 0, -1, 0] : tensor<1x4x5xf32> -> tensor<12x5xf32>
+  // One of three shards, and of each unit in it one of two.
+  // CHECK: nd.sum_copies %{{.*}} {shard_axes = ["tp"], unit_axes = ["fsdp"]} : tensor<4x5xf32> -> tensor<1x4x5xf32>
+  %2 = nd.sum_copies %own dim = 0 unit = 2 units = 4 groups = [0, -1, 0, 0, -1, 0, 0, 0, 0, -1, -1, -1] {shard_axes = ["tp"], unit_axes = ["fsdp"]}
+      : tensor<4x5xf32> -> tensor<1x4x5xf32>
+  return %1 : tensor<12x5xf32>
+}

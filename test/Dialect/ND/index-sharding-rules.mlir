@@ -24,3 +24,12 @@ func.func @scatter_add_along(%i: tensor<2x3xi64>, %u: tensor<2x3xf32>) {
   %0 = nd.scatter_add_along %i, %u dim = 1 : tensor<2x3xi64>, tensor<2x3xf32> -> tensor<2x8xf32>
   return
 }
+
+// Shards are summed over, or handed out; places in a shard pass.
+func.func @copies(%x: tensor<7x12x5xf32>) {
+  // CHECK: remark: ([i2, i0*i1, i3]) -> ([i2, i4, i1, i3]) {i0=3, i1=4, i2=7, i3=5, i4=2} reduction={i0:sum} need_replication={i4} linear={0}{{$}}
+  %0 = nd.sum_copies %x dim = 1 unit = 4 units = 1 groups = [0, 1, 0] : tensor<7x12x5xf32> -> tensor<7x2x4x5xf32>
+  // CHECK: remark: ([i2, i4, i1, i3]) -> ([i2, i0*i1, i3]) {i0=3, i1=4, i2=7, i3=5, i4=2} need_replication={i4}{{$}}
+  %1 = nd.make_copies %0 dim = 1 unit = 4 units = 1 groups = [0, 1, 0] : tensor<7x2x4x5xf32> -> tensor<7x12x5xf32>
+  return
+}

@@ -61,6 +61,7 @@ def cases():
             lambda ids, updates, shape=shape, dim=dim: updates.new_zeros(shape).scatter_add(dim, ids, updates),
             ("updates",),
         )
+    yield from copies(r)
     yield Case(  # updates that are a constant
         "nd.scatter_add",
         {"ids": r.i(5, 3)},
@@ -69,3 +70,34 @@ def cases():
         [t(5, 2)],
         lambda ids: torch.zeros(5, 2).index_add(0, ids, torch.ones(3, 2)),
     )
+
+
+def copies(r):
+    """Shards of units, of which several are copies of one; before and behind that dimension others."""
+    for before, behind, unit, units, groups in (
+        ((), (3,), 4, 2, (0, -1, 0, 0, -1, 0)),
+        ((2,), (), 1, 3, (1, 0, -1, 0, 0, 1)),
+        ((), (5, 2), 3, 1, (0, 2, -1, 0, 1)),
+    ):
+        shards, count, places = len(groups) // units, max(groups) + 1, unit * units
+        dim, stored, summed = len(before), (*before, shards * places, *behind), (*before, count, places, *behind)
+        element = torch.tensor(groups).repeat_interleave(unit).reshape(shards, places)
+        holds = torch.nn.functional.one_hot(element + 1, count + 1)[..., 1:]  # [shards, places, count]
+        attributes = f"dim = {dim} unit = {unit} units = {units} groups = [{', '.join(map(str, groups))}]"
+
+        def sums(x, holds=holds, dim=dim, shards=shards, places=places):
+            y = x.unflatten(dim, (shards, places)).movedim((dim, dim + 1), (0, 1))
+            return torch.einsum("sp...,spc->cp...", y, holds.to(x.dtype)).movedim((0, 1), (dim, dim + 1))
+
+        def makes(x, holds=holds, dim=dim):
+            y = torch.einsum("cp...,spc->sp...", x.movedim((dim, dim + 1), (0, 1)), holds.to(x.dtype))
+            return y.movedim((0, 1), (dim, dim + 1)).flatten(dim, dim + 1)
+
+        text, types = "%r0 = nd.{} %x {} : {} -> {}", (t(*stored), t(*summed))
+        yield Case(
+            "nd.sum_copies", {"x": r.f(*stored)}, text.format("sum_copies", attributes, *types), [types[1]], sums
+        )
+        types = types[::-1]
+        yield Case(
+            "nd.make_copies", {"x": r.f(*summed)}, text.format("make_copies", attributes, *types), [types[1]], makes
+        )

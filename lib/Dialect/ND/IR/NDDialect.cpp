@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "nd/Dialect/ND/IR/Copies.h"
 #include "nd/Dialect/ND/IR/ND.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,6 +32,10 @@ void NDDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "nd/Dialect/ND/IR/NDOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "nd/Dialect/ND/IR/NDCopyOps.cpp.inc"
       >();
 }
 

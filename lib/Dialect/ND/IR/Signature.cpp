@@ -31,12 +31,12 @@ SignatureAttrs::SignatureAttrs(func::FuncOp function) : function(function) {
 }
 
 void SignatureAttrs::setArg(unsigned index, StringRef name, Attribute value) {
-  arguments[index].set(name, value);
+  value ? void(arguments[index].set(name, value)) : void(arguments[index].erase(name));
   changedArguments = true;
 }
 
 void SignatureAttrs::setResult(unsigned index, StringRef name, Attribute value) {
-  results[index].set(name, value);
+  value ? void(results[index].set(name, value)) : void(results[index].erase(name));
   changedResults = true;
 }
 

@@ -50,6 +50,7 @@ public:
 
   mlir::Attribute getArg(unsigned index, llvm::StringRef name) const { return arguments[index].get(name); }
   mlir::Attribute getResult(unsigned index, llvm::StringRef name) const { return results[index].get(name); }
+  /// A null value removes the attribute.
   void setArg(unsigned index, llvm::StringRef name, mlir::Attribute value);
   void setResult(unsigned index, llvm::StringRef name, mlir::Attribute value);
   void commit();
