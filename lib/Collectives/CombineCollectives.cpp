@@ -223,22 +223,21 @@ LogicalResult combine(Block &block, int64_t bucketBytes) {
   FailureOr<MicrobatchLoop> loop = MicrobatchLoop::get(block);
   if (failed(loop))
     return failure();
-  llvm::MapVector<Attribute, SmallVector<Operation *>> byKey;
+  // Apart from the beginning: what has been merged away can be asked for nothing any more.
+  llvm::MapVector<Attribute, SmallVector<Operation *>> scatters, others;
   for (Operation &op : block)
     if (Attribute key = keyOf(op, *loop))
-      byKey[key].push_back(&op);
+      (isa<ReduceScatterOp>(op) ? scatters : others)[key].push_back(&op);
   // Scatters first: what becomes of their results then stands together.
-  auto combineAll = [&](auto isWanted) {
-    for (auto &[key, collectives] : byKey)
-      if (collectives.size() > 1 && isWanted(collectives.front())) {
-        if (isa<AllGatherOp>(collectives.front()) && collectives.front()->hasAttr(names::kUnit))
-          combineUnit(collectives);
-        else
-          Combiner(block, collectives, bucketBytes).run();
-      }
-  };
-  combineAll([](Operation *op) { return isa<ReduceScatterOp>(op); });
-  combineAll([](Operation *op) { return !isa<ReduceScatterOp>(op); });
+  for (auto *byKey : {&scatters, &others})
+    for (auto &[key, collectives] : *byKey) {
+      if (collectives.size() == 1)
+        continue;
+      if (isa<AllGatherOp>(collectives.front()) && collectives.front()->hasAttr(names::kUnit))
+        combineUnit(collectives);
+      else
+        Combiner(block, collectives, bucketBytes).run();
+    }
   return success();
 }
 
