@@ -62,7 +62,7 @@ private:
 
   const Manifest &manifest;
   std::string target, temporary, weightsFolder;
-  int lock = -1; ///< on the temporary folder, which no other run may take
+  int lock = -1;                     ///< on the temporary folder, which no other run may take
   std::map<int32_t, int32_t> dtypes; ///< of each parameter that is saved, by its index
   bool done = false;
 };
