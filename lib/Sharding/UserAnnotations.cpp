@@ -18,6 +18,16 @@ class UserAnnotations {
 public:
   explicit UserAnnotations(Program &program) : program(program), function(program.function) {}
 
+  /// In attributes, too, an axis that was split stands for its parts.
+  void splitAxes() {
+    for (unsigned index : llvm::seq(function.getNumArguments()))
+      if (auto given = function.getArgAttrOfType<ShardingAttr>(index, names::kSharding))
+        function.setArgAttr(index, names::kSharding, withParts(given));
+    for (unsigned index : llvm::seq(function.getNumResults()))
+      if (auto given = function.getResultAttrOfType<ShardingAttr>(index, names::kSharding))
+        function.setResultAttr(index, names::kSharding, withParts(given));
+  }
+
   LogicalResult apply(StringRef text) {
     auto [glob, list] = text.rsplit('=');
     list = list.trim();
@@ -72,6 +82,22 @@ private:
     return dims;
   }
 
+  ShardingAttr withParts(ShardingAttr given) {
+    SmallVector<SmallVector<StringAttr>> dims;
+    for (int64_t dim : llvm::seq(given.getRank())) {
+      SmallVector<StringAttr> &axes = dims.emplace_back();
+      for (StringAttr name : given.getDimAxes(dim)) {
+        size_t before = axes.size();
+        for (auto axis : program.mesh.getAxes().getAsRange<MeshAxisAttr>())
+          if (axis.getName().getValue().starts_with((name.getValue() + ".").str()))
+            axes.push_back(axis.getName());
+        if (axes.size() == before)
+          axes.push_back(name);
+      }
+    }
+    return ShardingAttr::get(function.getContext(), given.getMesh(), dims, given.getUnreducedAxes(), given.getKind());
+  }
+
   /// An axis by its name; one that was split stands for its parts.
   LogicalResult appendAxis(StringRef text, StringRef name, SmallVectorImpl<StringAttr> &axes) {
     SmallVector<std::string> known;
@@ -120,6 +146,7 @@ private:
 
 LogicalResult nd::applyUserAnnotations(Program &program, ArrayRef<std::string> annotations) {
   UserAnnotations user(program);
+  user.splitAxes();
   for (const std::string &text : annotations)
     if (failed(user.apply(text)))
       return failure();
