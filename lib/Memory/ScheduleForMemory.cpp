@@ -184,7 +184,7 @@ private:
       int64_t bytes = 0;
       for (Value result : op->getResults())
         bytes += bytesOf(result);
-      if (isView(op) || isCollective(op) || bytes < large ||
+      if (isView(op) || isCollective(op) || bytes < large || readsGathered(op) ||
           llvm::any_of(op->getResults(), [&](Value v) { return inPlace.contains(v); }))
         continue;
       int64_t wanted = operations.size();
@@ -201,6 +201,14 @@ private:
       }
       lazy[position] = wanted > static_cast<int64_t>(position) + distance && 2 * held <= bytes;
     }
+  }
+
+  /// Gathered parameters are given back as nd-schedule-collectives has planned.
+  static bool readsGathered(Operation *op) {
+    return llvm::any_of(op->getOperands(), [](Value operand) {
+      Operation *source = rootOf(operand).getDefiningOp();
+      return source && source->hasAttr(names::kUnit);
+    });
   }
 
   /// When an operation could run at the earliest, by the order of the program, once `given` has.

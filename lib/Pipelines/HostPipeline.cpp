@@ -36,4 +36,5 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createNDToRT());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
   pm.addPass(createVerifyCollectives());
+  pm.addNestedPass<rt::ProgramOp>(createVerifyGathers());
 }

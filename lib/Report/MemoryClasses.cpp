@@ -122,7 +122,7 @@ private:
       Operation *root = rootOf(input);
       return isParameter(root) || ofParameters.contains(root) || isa<rt::ConstantOp>(root);
     });
-    if (fromParameters && phase == rt::Phase::forward)
+    if (fromParameters && phase != rt::Phase::update)
       for (Value output : launch.getOutputs())
         ofParameters.insert(rootOf(output));
   }

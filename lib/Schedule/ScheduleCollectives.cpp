@@ -104,8 +104,9 @@ private:
 
   double before(Operation *op) const { return computed[order.lookup(op)]; }
 
-  /// Moves the unit's gathers before `point`, with what they need that comes later, and with the views of their results
-  /// that come earlier. Where they need more than other forms of arguments, nothing moves.
+  /// Moves the unit's gathers before `point`, with what they need that comes later, with the forms of shards that only
+  /// they read, and with the views of their results that come earlier. Where they need more than other forms of
+  /// arguments, nothing moves.
   void move(const Unit &unit, Operation *point) {
     SmallVector<Operation *> moved;
     llvm::DenseSet<Operation *> seen;
@@ -123,12 +124,22 @@ private:
       visit(op);
     if (!isFree)
       return;
+    // A shard in the type of computation lives from right before its gather on.
+    for (size_t next = 0; next < moved.size(); ++next)
+      for (Value operand : moved[next]->getOperands())
+        if (Operation *op = operand.getDefiningOp();
+            op && (isView(op) || isConversion(op)) && !seen.contains(op) &&
+            llvm::all_of(op->getUsers(), [&](Operation *user) { return seen.contains(user); })) {
+          seen.insert(op);
+          moved.push_back(op);
+        }
     for (size_t next = 0; next < moved.size(); ++next)
       for (Operation *user : moved[next]->getUsers())
         if (isView(user) && user->isBeforeInBlock(point) && seen.insert(user).second)
           moved.push_back(user);
     while (seen.contains(point))
       point = point->getNextNode();
+    llvm::sort(moved, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     for (Operation *op : moved)
       op->moveBefore(point);
   }

@@ -37,7 +37,17 @@ struct VerifyGathers : nd::impl::VerifyGathersBase<VerifyGathers> {
       // Gathered twice, so it is given back in between.
       StringRef name = unit.name.getValue();
       bool isGivenBack = name.ends_with(kAgain) || known.contains((name + kAgain).str());
-      const auto *later = llvm::find_if(units, [&](const UnitWindows::Unit &o) { return o.turn == unit.turn + 2; });
+      // The first reader of the second unit behind it, without those inside of it.
+      const UnitWindows::Unit *later = units.end(), *next = nullptr;
+      for (const UnitWindows::Unit &other : llvm::drop_begin(units, &unit - units.begin() + 1)) {
+        if (other.turn == unit.turn || isInside(other.name.getValue(), name))
+          continue;
+        if (next && other.turn != next->turn) {
+          later = &other;
+          break;
+        }
+        next = next ? next : &other;
+      }
       if (isGivenBack && later != units.end() && unit.lastRead > later->firstRead) {
         unit.lastReader->emitError() << "reads gathered parameters of '" << name << "' behind the first reader of '"
                                      << later->name.getValue()

@@ -37,6 +37,17 @@ StringAttr blockOf(StringRef name, ArrayAttr blocks) {
   return {};
 }
 
+/// Whether the second unit behind `unit` is in use; units inside of it do not count.
+bool isPast(StringAttr unit, ArrayRef<StringAttr> order) {
+  unsigned behind = 0;
+  for (StringAttr other : llvm::reverse(order)) {
+    if (other == unit || behind == 2)
+      break;
+    behind += !isInside(other.getValue(), unit.getValue());
+  }
+  return behind == 2;
+}
+
 } // namespace
 
 LogicalResult nd::checkUnitRule(func::FuncOp function, StringRef text) {
@@ -87,6 +98,7 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
   // Forward operations in front of the first that reads a block's parameter are the embedding.
   StringAttr embedding = StringAttr::get(context, kEmbedding), head = StringAttr::get(context, kHead);
   StringAttr outside = blocks.empty() ? head : embedding;
+  SmallVector<StringAttr> order; ///< in which units come into use
   for (const Analysis::Step &step : analysis.getSteps()) {
     if (!analysis.isForward(step.op))
       continue;
@@ -98,22 +110,61 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
         outside = head;
       StringAttr unit = unitOf(parameter);
       kept = units[parameter] = unit ? unit : outside;
+      if (!llvm::is_contained(order, kept))
+        order.push_back(kept);
+      if (unit && isPast(unit, order))
+        shared.insert(parameter);
     }
   }
 }
 
+void GatherUnits::separateForms() {
+  auto isGathered = [&](BlockArgument parameter) {
+    unsigned index = parameter.getArgNumber();
+    auto used = function.getArgAttr(index, names::kUseSharding);
+    return isGivenBack(parameter) && used && used != function.getArgAttr(index, names::kSharding);
+  };
+  llvm::DenseMap<Value, Value> copies;
+  std::function<Value(Value)> copyOf = [&](Value value) -> Value {
+    Operation *op = value.getDefiningOp();
+    if (!op || !analysis.isForward(op))
+      return value;
+    Value &known = copies[value];
+    if (known)
+      return known;
+    Value source = copyOf(op->getOperand(0));
+    Operation *copy = OpBuilder(op).clone(*op);
+    copy->setOperand(0, source);
+    copy->setAttr(names::kRecomputed, UnitAttr::get(op->getContext()));
+    return copies[value] = copy->getResult(0);
+  };
+  for (const Analysis::Step &step : analysis.getSteps()) {
+    if (analysis.isForward(step.op) || analysis.isUpdate(step.op))
+      continue;
+    for (OpOperand &operand : step.op->getOpOperands())
+      if (BlockArgument parameter = getWeightBehind(operand.get(), function); parameter && isGathered(parameter))
+        operand.set(copyOf(operand.get()));
+  }
+}
+
 bool GatherUnits::isGatheredAgain(Value value, Operation *user) const {
-  if (keepsAll || analysis.isForward(user))
+  if (analysis.isForward(user))
     return false;
   BlockArgument parameter = getWeightBehind(value, function);
-  StringAttr unit = parameter ? units.lookup(parameter) : StringAttr();
-  return unit && unit != kept;
+  return parameter && isGivenBack(parameter);
+}
+
+bool GatherUnits::isGivenBack(BlockArgument parameter) const {
+  StringAttr unit = units.lookup(parameter);
+  return !keepsAll && unit && unit != kept && !shared.contains(parameter);
 }
 
 StringAttr GatherUnits::getName(Value value, bool isAgain) const {
   BlockArgument parameter = getWeightBehind(value, function);
   if (!parameter)
     return {};
+  if (shared.contains(parameter) && units.lookup(parameter) != kept)
+    return StringAttr::get(value.getContext(), "shared by blocks");
   // What forward does not read counts as the embedding.
   StringAttr unit = units.lookup(parameter);
   StringRef name = unit ? unit.getValue() : StringRef(kEmbedding);

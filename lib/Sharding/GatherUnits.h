@@ -9,7 +9,8 @@
 // where one is inside another; `whole` makes one unit of everything.
 //
 // The gathered copy is given back after forward and gathered again for backward, but for the unit that forward reads
-// last, which backward needs at once (a tied table is in it: the head reads it last).
+// last, which backward needs at once (a tied table is in it: the head reads it last), and for what units share that are
+// not neighbours.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,11 @@ class GatherUnits {
 public:
   GatherUnits(Program &program, const Analysis &analysis);
 
+  /// Forms of a parameter (rounded, transposed, one row for all tokens) that forward computes and backward reads are
+  /// computed again for backward, from the copy that it gathers. So what forward gathered is given back, and a shard in
+  /// the type of computation lives no longer than from its rounding to the gather that it is for.
+  void separateForms();
+
   /// Whether `user` takes a copy of the parameter behind `value` that is gathered once more.
   bool isGatheredAgain(mlir::Value value, mlir::Operation *user) const;
   /// What `nd.unit` of a gather says: the unit of the parameter behind `value`, and whether it is gathered once more.
@@ -34,10 +40,14 @@ public:
   mlir::StringAttr getName(mlir::Value value, bool isAgain) const;
 
 private:
+  /// Whether forward's copy is given back.
+  bool isGivenBack(mlir::BlockArgument parameter) const;
+
   mlir::func::FuncOp function;
   const Analysis &analysis;
   llvm::DenseMap<mlir::BlockArgument, mlir::StringAttr> units;
   mlir::StringAttr kept; ///< the unit that is gathered once
+  llvm::DenseSet<mlir::BlockArgument> shared; ///< parameters that forward reads when the second unit behind is in use
   bool keepsAll = false;
 };
 

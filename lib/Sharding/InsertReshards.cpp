@@ -54,8 +54,8 @@ std::string purposeOf(Value value, func::FuncOp function) {
 /// Puts the plan into the program.
 class Inserter {
 public:
-  Inserter(Program &program, const Analysis &analysis, const StatePlan &plan)
-      : program(program), analysis(analysis), plan(plan), mesh(plan.getMesh()), units(program, analysis) {}
+  Inserter(Program &program, const Analysis &analysis, const GatherUnits &units, const StatePlan &plan)
+      : program(program), analysis(analysis), units(units), plan(plan), mesh(plan.getMesh()) {}
 
   LogicalResult run() {
     for (BlockArgument argument : program.getBody().getArguments())
@@ -131,14 +131,25 @@ private:
       Value &resharded = resharding[{found, {mesh.toAttr(wanted), isAgain}}];
       if (!resharded) {
         OpBuilder builder(operand.getOwner());
-        resharded =
-            createReshard(builder, found, wanted, operand.getOwner()->getLoc(), user + " needs it sharded otherwise");
+        Location loc = operand.getOwner()->getLoc();
+        arith::ExtFOp widening = getWidening(found, wanted);
+        Value narrow = widening ? widening.getIn() : found;
+        resharded = createReshard(builder, narrow, wanted, loc, user + " needs it sharded otherwise");
         if (StringAttr unit = units.getName(value, isAgain); unit && !analysis.isUpdate(operand.getOwner()))
           resharded.getDefiningOp()->setAttr(names::kUnit, unit);
+        if (widening)
+          resharded = arith::ExtFOp::create(builder, widening.getLoc(),
+                                            typeOf(found).cloneWithEncoding(mesh.toAttr(wanted)), resharded);
       }
       found = resharded;
     }
     operand.set(found);
+  }
+
+  /// The widening that made a value, where that can wait until the value is sharded otherwise: what moves is narrow
+  /// then.
+  static arith::ExtFOp getWidening(Value value, const TensorSharding &wanted) {
+    return wanted.unreduced.empty() ? value.getDefiningOp<arith::ExtFOp>() : arith::ExtFOp();
   }
 
   /// Keys and values of all ranks that forward gathered are given back, and gathered again for the gradient.
@@ -224,10 +235,10 @@ private:
 
   Program &program;
   const Analysis &analysis;
+  const GatherUnits &units;
   const StatePlan &plan;
   const MeshView &mesh;
   DenseMap<Value, Value> reduced;
-  GatherUnits units;
   DenseMap<std::pair<Value, std::pair<Attribute, unsigned>>, Value> resharding;
   int64_t nextInstance = 1;
 };
@@ -240,8 +251,10 @@ struct InsertReshards : nd::impl::InsertReshardsBase<InsertReshards> {
     FailureOr<Analysis> analysis = Analysis::get(*program);
     if (failed(analysis))
       return signalPassFailure();
+    GatherUnits units(*program, *analysis);
+    units.separateForms();
     StatePlan plan(*program);
-    if (failed(plan.run()) || failed(Inserter(*program, *analysis, plan).run()))
+    if (failed(plan.run()) || failed(Inserter(*program, *analysis, units, plan).run()))
       signalPassFailure();
   }
 };

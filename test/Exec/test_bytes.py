@@ -51,6 +51,18 @@ CASES = [
     ("cp2", ["--nodes=2", "--cp=ulysses"], {"nodes": 2, "cp_mode": "ulysses"}),
     ("dp2,fsdp2,cp2,tp2", ["--nodes=4", "--cp=ring"], {"nodes": 4}),
     ("dp2,fsdp4", ["--nodes=4", "--microbatches=2"], {"nodes": 4, "microbatches": 2}),
+    *(
+        (mesh, ["--dtype=bf16", *options], {"bytes": 2} | choices)
+        for mesh, options, choices in [
+            ("fsdp2", [], {}),
+            ("tp2", [], {}),
+            ("tp2", *OFF),
+            ("dp2,fsdp2,tp2", ["--microbatches=2"], {"microbatches": 2}),
+            ("fsdp2,cp2,tp2", ["--cp=ring"], {}),
+            ("cp2,tp2", ["--cp=gather"], {"cp_mode": "gather"}),
+            ("fsdp2,cp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+        ]
+    ),
 ]
 # Key heads that ranks along tp share otherwise than in equal parts (but for llama on tp3, and one head on tp2).
 SHARED = {

@@ -19,6 +19,12 @@ namespace nd {
 /// Behind the name of a unit that backward gathers once more.
 inline constexpr llvm::StringLiteral kAgain = ", again";
 
+/// Whether a unit is that of a module inside another unit's: it comes and goes while the outer one is in use.
+inline bool isInside(llvm::StringRef unit, llvm::StringRef outer) {
+  outer.consume_back(kAgain);
+  return unit.starts_with(outer) && unit.drop_front(outer.size()).starts_with(".");
+}
+
 class UnitWindows {
 public:
   struct Unit {

@@ -7,6 +7,7 @@
 #include "Grouping.h"
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Schedule/UnitWindows.h"
 
 using namespace mlir;
 using namespace nd;
@@ -84,10 +85,47 @@ Grouping::Grouping(Block &block) {
     for (unsigned source : found)
       users[source].push_back(number);
   }
+  findTurns(block);
   refusedAfter.resize(groups.size()), refusedBefore.resize(groups.size());
   order.resize(groups.size()), position.resize(groups.size());
   for (unsigned group = 0; group < groups.size(); ++group)
     order[group] = position[group] = group;
+}
+
+void Grouping::findTurns(Block &block) {
+  constexpr unsigned never = std::numeric_limits<unsigned>::max();
+  turnOf.assign(nodes.size(), 0), lastTurn.assign(nodes.size(), never);
+  llvm::DenseSet<StringAttr> units;
+  for (Operation &op : block)
+    if (auto unit = op.getAttrOfType<StringAttr>(names::kUnit))
+      units.insert(unit);
+  if (units.empty())
+    return;
+  llvm::DenseMap<StringAttr, unsigned> turns;
+  for (auto [number, op] : llvm::enumerate(nodes)) {
+    for (unsigned source : sources[number]) {
+      auto unit = nodes[source]->getAttrOfType<StringAttr>(names::kUnit);
+      if (!unit || op->hasAttr(names::kUnit))
+        continue;
+      unsigned turn = turns.try_emplace(unit, turns.size()).first->second;
+      auto again = StringAttr::get(op->getContext(), unit.getValue() + kAgain);
+      if (unit.getValue().ends_with(kAgain) || units.contains(again))
+        lastTurn[number] = std::min(lastTurn[number], turn + 2);
+    }
+    turnOf[number] = turns.size();
+    lastTurn[number] = std::max(lastTurn[number], turnOf[number]);
+  }
+}
+
+/// Whether one kernel of these would hold parameters of a unit while the second unit behind is in use, for which they
+/// have to be given back.
+bool Grouping::keepsGathered(ArrayRef<unsigned> members) const {
+  unsigned latest = 0, last = std::numeric_limits<unsigned>::max();
+  for (unsigned member : members) {
+    latest = std::max(latest, turnOf[member]);
+    last = std::min(last, lastTurn[member]);
+  }
+  return latest > last;
 }
 
 void Grouping::sourcesOf(Value value, llvm::SetVector<unsigned> &found) const {
@@ -188,6 +226,8 @@ bool Grouping::tryMerge(unsigned a, unsigned b) {
   Nodes members = groups[a].members;
   llvm::append_range(members, groups[b].members);
   llvm::sort(members);
+  if (keepsGathered(members))
+    return refuse();
   KernelBody body = bodyOf(members, {});
   if (body.inputs.size() + body.results.size() > maxOperands || body.ops.size() > maxOperations)
     return refuse();
@@ -397,4 +437,35 @@ void Grouping::merge() {
   for (unsigned group : order)
     if (!groups[group].opaque && !isSpecial(nodes[groups[group].members.front()]))
       recompute(group);
+  sinkToReaders();
+}
+
+/// What is in memory only for readers outside of kernels (the f32 form of a gathered bias) comes right before the first
+/// of them: merging has moved it, and what it reads may be given back sooner.
+void Grouping::sinkToReaders() {
+  llvm::SetVector<unsigned> held;
+  std::vector<unsigned> sunk;
+  auto readBy = [&](unsigned group) {
+    llvm::SetVector<unsigned> read;
+    for (unsigned member : groups[group].members)
+      read.insert(sources[member].begin(), sources[member].end());
+    for (Operation *op : groups[group].recomputed)
+      for (Value operand : op->getOperands())
+        sourcesOf(operand, read);
+    return read;
+  };
+  std::function<void(unsigned)> place = [&](unsigned group) {
+    for (unsigned node : readBy(group))
+      if (held.remove(groupOf[node]))
+        place(groupOf[node]);
+    sunk.push_back(group);
+  };
+  for (unsigned group : order)
+    if (llvm::all_of(groups[group].members, [&](unsigned member) { return isPartOfReaders(nodes[member]); }))
+      held.insert(group);
+    else
+      place(group);
+  while (!held.empty())
+    place(held.pop_back_val());
+  order = std::move(sunk);
 }

@@ -52,6 +52,8 @@ private:
 
   KernelBody bodyOf(llvm::ArrayRef<unsigned> members, const llvm::SetVector<mlir::Operation *> &recomputed) const;
   void sourcesOf(mlir::Value value, llvm::SetVector<unsigned> &sources) const;
+  void findTurns(mlir::Block &block);
+  bool keepsGathered(llvm::ArrayRef<unsigned> members) const;
   bool isScalar(llvm::ArrayRef<unsigned> members) const;
   bool tryMerge(unsigned a, unsigned b);
   bool isWorthwhile(llvm::ArrayRef<unsigned> producer, llvm::ArrayRef<unsigned> consumer,
@@ -59,6 +61,7 @@ private:
   void mergeColumnReductions();
   void leaveConcat(unsigned node);
   void recompute(unsigned group);
+  void sinkToReaders();
   bool chainOf(mlir::Operation *op, unsigned home, llvm::ArrayRef<mlir::Value> stored,
                llvm::SetVector<mlir::Operation *> &chain, llvm::SetVector<mlir::Value> &leaves) const;
 
@@ -67,6 +70,9 @@ private:
   std::vector<Nodes> sources, users;
   /// Nodes that other groups read for the operations that they compute again.
   llvm::DenseSet<unsigned> readToRecompute;
+  /// How many units of gathered parameters the program has read from when a node runs, and how many those may be at most:
+  /// then parameters that it reads are given back.
+  std::vector<unsigned> turnOf, lastTurn;
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   std::vector<unsigned> order, position; // of groups
