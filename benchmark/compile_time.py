@@ -4,7 +4,8 @@
 
 Stages: `step` parses the model, trains and shards it, and writes the step; `lower` reads that and writes the planned rank
 program; `check` parses and verifies that; `report` is the step again with its report. CPU seconds do not depend on what else the
-machine does; `growth` compares them with the layers: 1.0 is linear. `--passes` lists the passes of the largest model.
+machine does; `growth` compares them with the layers: 1.0 is linear. `verified` is the share of passes that only verify (after
+each pass of sharding, and of the rank program) in all passes of `step` and `lower`. `--passes` lists the passes of the largest model.
 """
 
 import argparse
@@ -39,7 +40,7 @@ def compile_model(args, layers, folder):
     window = f"--window={args.window}"
     subprocess.run([sys.executable, ROOT / "benchmark/llama_graph.py", *sizes, window, "-o", graph], check=True)
     options = [f"--shard={args.shard}", f"--system={args.system}", *args.options]
-    timing = ["--mlir-timing", "--mlir-timing-display=list"] if args.passes else []
+    timing = ["--mlir-timing", "--mlir-timing-display=list"]
     return {
         "step": measure("nd-opt", *options, *timing, graph, "-o", step),
         "lower": measure("nd-opt", "--nd-host-pipeline", *timing, step, "-o", program),
@@ -48,12 +49,24 @@ def compile_model(args, layers, folder):
     }
 
 
+def passes_of(stage):
+    """(seconds, pass), the largest first, then `Total`."""
+    found = re.findall(r"^ +([0-9.]+) \([ 0-9.]+%\)  +(\S.*)$", stage[3], re.MULTILINE)
+    return [(float(seconds), name) for seconds, name in found if name != "root"]
+
+
+def share_verified(stages):
+    passes = passes_of(stages["step"]) + passes_of(stages["lower"])
+    total = sum(seconds for seconds, name in passes if name == "Total")
+    return sum(seconds for seconds, name in passes if name.startswith("Verify")) / total
+
+
 def print_passes(stages):
     for stage in ("step", "lower"):
         print(f"\n{stage}, seconds by pass:")
-        for seconds, name in re.findall(r"^ +([0-9.]+) \([ 0-9.]+%\)  +(\S.*)$", stages[stage][3], re.MULTILINE):
-            if float(seconds) >= 0.01 and name not in ("root", "Total"):
-                print(f"  {float(seconds):8.3f}  {name}")
+        for seconds, name in passes_of(stages[stage]):
+            if seconds >= 0.01 and name != "Total":
+                print(f"  {seconds:8.3f}  {name}")
 
 
 def main():
@@ -69,7 +82,7 @@ def main():
     parser.add_argument("options", nargs="*", help="more options of nd-opt, after --")
     args = parser.parse_args()
     print(f"{args.model}, batch {args.batch}, sequence {args.seq}, {args.shard}; CPU seconds\n")
-    print("layers " + "".join(f"{stage:>9}" for stage in STAGES) + "      all     wall   memory   growth")
+    print("layers " + "".join(f"{stage:>9}" for stage in STAGES) + "      all     wall   memory verified   growth")
     before = None
     with tempfile.TemporaryDirectory() as folder:
         for layers in args.layers:
@@ -79,7 +92,10 @@ def main():
             growth = f"{total / before[1] / (layers / before[0]):9.2f}" if before else ""
             memory = max(s[2] for s in stages.values()) / 2**30
             row = "".join(f"{cpu[stage]:9.2f}" for stage in STAGES)
-            print(f"{layers:6} {row}{total:9.2f}{wall:9.2f}{memory:7.2f} G{growth}", flush=True)
+            print(
+                f"{layers:6} {row}{total:9.2f}{wall:9.2f}{memory:7.2f} G{share_verified(stages):9.1%}{growth}",
+                flush=True,
+            )
             before = (layers, total)
     if args.passes:
         print_passes(stages)

@@ -53,9 +53,8 @@ public:
   LogicalResult run(Block &block) {
     SmallVector<InFlight> inFlight;
     for (Operation &op : block) {
-      for (InFlight &moving : inFlight)
-        if (failed(verifyUse(&op, moving)))
-          return failure();
+      if (failed(verifyUses(&op, inFlight)))
+        return failure();
       if (auto wait = dyn_cast<rt::WaitOp>(op))
         llvm::erase_if(inFlight, [&](InFlight &moving) { return moving.start.getEvent() == wait.getEvent(); });
       if (auto slice = dyn_cast<rt::AllSliceOp>(op); slice && failed(verifySlice(slice)))
@@ -158,31 +157,37 @@ private:
     });
   }
 
-  LogicalResult verifyUse(Operation *op, InFlight &moving) {
-    if (isa<rt::ViewOp, rt::WaitOp>(op))
+  /// Nothing that an operation does may touch what is moving.
+  LogicalResult verifyUses(Operation *op, MutableArrayRef<InFlight> inFlight) {
+    if (inFlight.empty() || isa<rt::ViewOp, rt::WaitOp>(op))
       return success();
     LogicalResult result = success();
     op->walk([&](Operation *inner) {
       if (isa<rt::ViewOp, rt::WaitOp, rt::RepeatOp>(inner))
         return WalkResult::advance();
-      for (OpOperand &operand : inner->getOpOperands()) {
-        if (!isa<MemRefType>(operand.get().getType()))
-          continue;
-        Memory memory = memoryOf(operand.get());
-        auto overlaps = [&](const Memory &other) { return memory.overlaps(other); };
-        bool isReceived = llvm::any_of(moving.targets, overlaps);
-        if (!isReceived && !(llvm::any_of(moving.sources, overlaps) && writes(inner, operand)))
-          continue;
-        InFlightDiagnostic diagnostic = inner->emitOpError(isReceived ? "uses memory that a collective is receiving"
-                                                                      : "writes memory that a collective is sending");
-        diagnostic << " (" << moving.start.getNameAttr() << "), before it is waited for";
-        diagnostic.attachNote(moving.start.getLoc()) << "it is started here";
-        result = diagnostic;
-        return WalkResult::interrupt();
-      }
+      for (OpOperand &operand : inner->getOpOperands())
+        if (isa<MemRefType>(operand.get().getType()) && failed(result = verifyUse(operand, inFlight)))
+          return WalkResult::interrupt();
       return WalkResult::advance();
     });
     return result;
+  }
+
+  LogicalResult verifyUse(OpOperand &operand, MutableArrayRef<InFlight> inFlight) {
+    Operation *op = operand.getOwner();
+    Memory memory = memoryOf(operand.get());
+    auto overlaps = [&](const Memory &other) { return memory.overlaps(other); };
+    for (InFlight &moving : inFlight) {
+      bool isReceived = llvm::any_of(moving.targets, overlaps);
+      if (!isReceived && !(llvm::any_of(moving.sources, overlaps) && writes(op, operand)))
+        continue;
+      InFlightDiagnostic diagnostic = op->emitOpError(isReceived ? "uses memory that a collective is receiving"
+                                                                 : "writes memory that a collective is sending");
+      diagnostic << " (" << moving.start.getNameAttr() << "), before it is waited for";
+      diagnostic.attachNote(moving.start.getLoc()) << "it is started here";
+      return diagnostic;
+    }
+    return success();
   }
 
   MeshOp mesh;

@@ -59,7 +59,7 @@ struct ChunkLoss : nd::impl::ChunkLossBase<ChunkLoss> {
     int64_t tokens = 0;
     bool isAuto = this->tokens == "auto";
     if (this->tokens == "off")
-      return;
+      return markAllAnalysesPreserved();
     if (!isAuto && (StringRef(this->tokens).getAsInteger(10, tokens) || tokens < 1)) {
       getOperation().emitError() << "nd-chunk-loss: tokens=" << this->tokens.getValue()
                                  << " is neither auto, off, nor a number of tokens from 1 on";
@@ -74,8 +74,9 @@ struct ChunkLoss : nd::impl::ChunkLossBase<ChunkLoss> {
           return signalPassFailure();
       }
     }
-    if (largest)
-      getOperation()->setAttr(names::kLossChunk, Builder(&getContext()).getI64IntegerAttr(largest));
+    if (!largest)
+      return markAllAnalysesPreserved();
+    getOperation()->setAttr(names::kLossChunk, Builder(&getContext()).getI64IntegerAttr(largest));
   }
 
   LogicalResult chunk(func::FuncOp function, Value logits, int64_t tokens, bool isAuto, int64_t &largest) {

@@ -38,7 +38,8 @@ class RingExpander {
 public:
   explicit RingExpander(Program &program) : program(program) {}
 
-  LogicalResult run() {
+  /// Whether there was one; fails with an error where one cannot be expanded.
+  FailureOr<bool> run() {
     SmallVector<Operation *> rings;
     program.function.walk([&](Operation *op) {
       if (auto instance = op->getAttrOfType<IntegerAttr>("instance"))
@@ -57,7 +58,7 @@ public:
       if (!expanded)
         return failure();
     }
-    return success();
+    return !rings.empty();
   }
 
 private:
@@ -171,8 +172,13 @@ private:
 struct ExpandRingAttention : nd::impl::ExpandRingAttentionBase<ExpandRingAttention> {
   void runOnOperation() override {
     FailureOr<Program> program = Program::getWithMesh(getOperation());
-    if (failed(program) || failed(RingExpander(*program).run()))
+    if (failed(program))
+      return signalPassFailure();
+    FailureOr<bool> changed = RingExpander(*program).run();
+    if (failed(changed))
       signalPassFailure();
+    else if (!*changed)
+      markAllAnalysesPreserved();
   }
 };
 

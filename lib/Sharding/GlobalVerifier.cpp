@@ -86,8 +86,8 @@ LogicalResult GlobalVerifier::verifyAsPartial(AsPartialOp op, const TensorShardi
 }
 
 LogicalResult GlobalVerifier::verifyOperation(Operation *op) {
-  FailureOr<ShardingRule> rule = getShardingRule(op);
-  if (failed(rule))
+  const ShardingRule *rule = rules.get(op);
+  if (!rule)
     return failure();
   SmallVector<TensorSharding> operands, results;
   for (Value operand : op->getOperands()) {

@@ -8,7 +8,7 @@
 #define ND_LIB_SHARDING_GLOBALVERIFIER_H
 
 #include "MeshView.h"
-#include "Program.h"
+#include "RuleCache.h"
 
 namespace nd {
 
@@ -34,6 +34,7 @@ private:
                                   llvm::SmallVectorImpl<std::optional<Witness>> &witnesses);
 
   Program &program;
+  RuleCache rules;
   MeshView mesh;
 };
 

@@ -483,8 +483,16 @@ LogicalResult LocalVerifier::visit(Operation *op, unsigned axis) {
   }
   if (FailureOr<bool> done = visitAttention(op, axis); failed(done) || *done)
     return success(succeeded(done));
-  FailureOr<ShardingRule> rule = getShardingRule(op);
-  if (failed(rule))
+  // What is the same everywhere stays so, whatever the rule.
+  bool isSame = llvm::all_of(op->getOperands(),
+                             [&](Value operand) { return states.find(operand)->second.kind == State::Kind::Same; });
+  if (isSame && isa<ShardingRuleOpInterface>(op)) {
+    for (Value result : op->getResults())
+      states[result] = State();
+    return success();
+  }
+  const ShardingRule *rule = rules.get(op);
+  if (!rule)
     return failure();
   SmallVector<unsigned> partial;
   bool unknown = false, sharded = false;

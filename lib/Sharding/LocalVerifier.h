@@ -30,7 +30,7 @@
 #define ND_LIB_SHARDING_LOCALVERIFIER_H
 
 #include "MeshView.h"
-#include "Program.h"
+#include "RuleCache.h"
 #include "Uniform.h"
 #include "nd/Dialect/ND/IR/Copies.h"
 #include "llvm/ADT/DenseMap.h"
@@ -98,6 +98,7 @@ private:
   Program &program;
   MeshView mesh;
   Uniform uniform;
+  RuleCache rules;
   llvm::DenseMap<mlir::Value, State> states; ///< along the axis that is being followed
   llvm::DenseMap<int64_t, mlir::Operation *> instances;
   /// Of each table, the logical element at each place of each rank along the tensor axes.

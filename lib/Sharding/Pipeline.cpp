@@ -43,4 +43,5 @@ void nd::buildShardingPipeline(OpPassManager &pm, const ShardingOptions &options
   schedule.prefetchUnits = options.prefetchUnits;
   schedule.systemName = options.system;
   pm.addPass(createScheduleCollectives(schedule));
+  pm.addPass(createVerifySharding());
 }

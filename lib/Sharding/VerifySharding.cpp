@@ -25,13 +25,21 @@ bool hasEncodings(Program &program) {
          llvm::any_of(program.function.getResultTypes(), isEncoded);
 }
 
+/// There is one as long as every pass since the last verification has preserved all, so has changed nothing.
+struct Verified {
+  explicit Verified(Operation *) {}
+};
+
 struct VerifySharding : nd::impl::VerifyShardingBase<VerifySharding> {
   void runOnOperation() override {
+    if (getCachedAnalysis<Verified>())
+      return markAllAnalysesPreserved();
     FailureOr<Program> program = Program::getWithMesh(getOperation());
     if (failed(program))
       return signalPassFailure();
     if (failed(hasEncodings(*program) ? GlobalVerifier(*program).run() : LocalVerifier(*program).run()))
       return signalPassFailure();
+    getAnalysis<Verified>();
     markAllAnalysesPreserved();
   }
 };

@@ -37,6 +37,33 @@ func.func @units(%x: tensor<4x4xf32>, %a: tensor<2x4xf32>, %b: tensor<2x4xf32>, 
 
 // -----
 
+nd.mesh @mesh axes [#nd.axis<"fsdp" = 2, shard>]
+
+// A shard is rounded right before its gather, wherever that stood; one that something else reads too stays.
+// CHECK-LABEL: func.func @rounded
+// CHECK-NEXT: %[[G0:.*]] = nd.all_gather %arg1 {{.*}} nd.unit = "h.0"}
+// CHECK-NEXT: %[[C1:.*]] = arith.truncf %arg3
+// CHECK-NEXT: nd.all_gather %[[C1]] {{.*}} nd.unit = "h.1"}
+// CHECK-NEXT: nd.dot_general %arg0, %[[G0]]
+// CHECK-NEXT: %[[C2:.*]] = arith.truncf %arg2
+// CHECK-NEXT: nd.all_gather %[[C2]] {{.*}} nd.unit = "h.2"}
+func.func @rounded(%x: tensor<4x4xf32>, %a: tensor<2x4xf32>, %b: tensor<2x4xf32>, %c: tensor<2x4xf32>)
+    -> (tensor<4x4xf32>, tensor<2x4xbf16>) {
+  %c2 = arith.truncf %b : tensor<2x4xf32> to tensor<2x4xbf16>
+  %c1 = arith.truncf %c : tensor<2x4xf32> to tensor<2x4xbf16>
+  %0 = nd.all_gather %a over @mesh ["fsdp"] dims = [0] instance = 1 names = ["a"] reason = "r" {nd.unit = "h.0"} : tensor<2x4xf32> -> tensor<4x4xf32>
+  %1 = nd.dot_general %x, %0 contract = [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %2 = nd.all_gather %c1 over @mesh ["fsdp"] dims = [0] instance = 2 names = ["c"] reason = "r" {nd.unit = "h.1"} : tensor<2x4xbf16> -> tensor<4x4xbf16>
+  %3 = arith.extf %2 : tensor<4x4xbf16> to tensor<4x4xf32>
+  %4 = nd.dot_general %1, %3 contract = [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %5 = nd.all_gather %c2 over @mesh ["fsdp"] dims = [0] instance = 3 names = ["b"] reason = "r" {nd.unit = "h.2"} : tensor<2x4xbf16> -> tensor<4x4xbf16>
+  %6 = arith.extf %5 : tensor<4x4xbf16> to tensor<4x4xf32>
+  %7 = nd.dot_general %4, %6 contract = [1] x [0] : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  return %7, %c1 : tensor<4x4xf32>, tensor<2x4xbf16>
+}
+
+// -----
+
 nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"fsdp" = 2, shard>]
 
 // What reads a gradient's reduction comes behind the start of the next; the second reduction of the same gradient too, and its

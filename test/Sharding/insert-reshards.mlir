@@ -107,3 +107,49 @@ func.func @scatter_init(%i: tensor<4xi64> {nd.sharding = #nd.sharding<@mesh, [{"
   %2 = nd.scatter_add %i, %u init %1 : tensor<8x8xf32> : tensor<4xi64>, tensor<4x8xf32> -> tensor<8x8xf32>
   return %0, %2 : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>]
+
+// What moves is narrow: the gather comes before the widening, while who needs no gather widens what it has.
+// CHECK-LABEL: func.func @widened
+func.func @widened(%x: tensor<4x8xbf16> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>})
+    -> (tensor<4x8xf32> {nd.sharding = #nd.sharding<@mesh, [{}, {}]>}, tensor<4x8xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>}) {
+  // CHECK: %[[W:.*]] = arith.extf %arg0
+  // CHECK: %[[N:.*]] = arith.negf %[[W]]
+  // CHECK: %[[G:.*]] = nd.reshard %arg0 {{.*}} -> tensor<4x8xbf16, #nd.sharding<@mesh, [{}, {}]>>
+  // CHECK: %[[GW:.*]] = arith.extf %[[G]]
+  // CHECK: return %[[GW]], %[[N]]
+  %0 = arith.extf %x : tensor<4x8xbf16> to tensor<4x8xf32>
+  %1 = arith.negf %0 : tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// Backward rounds a block's weight again, for the gather of its own; forward's form is not kept until then. The head's is gathered once.
+module attributes {nd.model = {blocks = ["h.0"]}} {
+nd.mesh @mesh axes [#nd.axis<"fsdp" = 2, shard>]
+// CHECK-LABEL: func.func @again
+func.func @again(%x: tensor<4x4xbf16> {nd.kind = "input", nd.sharding = #nd.sharding<@mesh, [{"fsdp"}, {}]>},
+                 %w: tensor<4x4xf32> {nd.kind = "weight", nd.name = "h.0.w", nd.sharding = #nd.sharding<@mesh, [{"fsdp"}, {}]>, nd.use_sharding = #nd.sharding<@mesh, [{}, {}]>},
+                 %v: tensor<4x4xf32> {nd.kind = "weight", nd.name = "v", nd.sharding = #nd.sharding<@mesh, [{"fsdp"}, {}]>, nd.use_sharding = #nd.sharding<@mesh, [{}, {}]>})
+    -> (tensor<4x4xbf16> {nd.kind = "metric", nd.name = "loss", nd.sharding = #nd.sharding<@mesh, [{"fsdp"}, {}]>},
+        tensor<4x4xbf16> {nd.kind = "output", nd.name = "d", nd.sharding = #nd.sharding<@mesh, [{"fsdp"}, {}]>}) {
+  // CHECK: %[[AGAIN:.*]] = arith.truncf %arg1 {nd.recomputed}
+  // CHECK: %[[W:.*]] = arith.truncf %arg1 :
+  // CHECK: %[[V:.*]] = arith.truncf %arg2 :
+  // CHECK: nd.reshard %[[W]] {{.*}} {nd.unit = "h.0"}
+  // CHECK: nd.reshard %[[V]] {{.*}} {nd.unit = "head"}
+  // CHECK-NOT: nd.reshard %[[V]]
+  // CHECK: nd.reshard %[[AGAIN]] {{.*}} {nd.unit = "h.0, again"}
+  %0 = arith.truncf %w : tensor<4x4xf32> to tensor<4x4xbf16>
+  %1 = arith.truncf %v : tensor<4x4xf32> to tensor<4x4xbf16>
+  %2 = nd.dot_general %x, %0 contract = [1] x [0] : tensor<4x4xbf16>, tensor<4x4xbf16> -> tensor<4x4xbf16>
+  %3 = nd.dot_general %2, %1 contract = [1] x [0] : tensor<4x4xbf16>, tensor<4x4xbf16> -> tensor<4x4xbf16>
+  %4 = nd.dot_general %3, %1 contract = [1] x [1] : tensor<4x4xbf16>, tensor<4x4xbf16> -> tensor<4x4xbf16>
+  %5 = nd.dot_general %4, %0 contract = [1] x [1] : tensor<4x4xbf16>, tensor<4x4xbf16> -> tensor<4x4xbf16>
+  return %3, %5 : tensor<4x4xbf16>, tensor<4x4xbf16>
+}
+}

@@ -159,3 +159,43 @@ func.func @recomputed(%x: tensor<8x64xf32>, %w: tensor<64x64xf32>) -> tensor<8x6
   %3 = arith.addf %1, %2 : tensor<8x64xf32>
   return %3 : tensor<8x64xf32>
 }
+
+// -----
+
+// The f32 form of a bias comes right before the product that reads it.
+// CHECK-LABEL: func.func @bias(
+func.func @bias(%x: tensor<8x64xbf16>, %w: tensor<64x64xbf16>, %b: tensor<64xbf16>) -> tensor<8x64xbf16> {
+  %0 = arith.extf %b : tensor<64xbf16> to tensor<64xf32>
+  // CHECK: %[[P:.*]] = nd.gemm
+  %1 = nd.gemm %x, %w : tensor<8x64xbf16>, tensor<64x64xbf16> -> tensor<8x64xbf16>
+  // CHECK: %[[B:.*]] = nd.kernel(%{{.*}}) : (tensor<64xbf16>) -> tensor<64xf32>
+  // CHECK: nd.gemm %[[P]], %{{.*}} bias(%[[B]]
+  %2 = nd.gemm %1, %w bias(%0 : tensor<64xf32>) : tensor<8x64xbf16>, tensor<64x64xbf16> -> tensor<8x64xbf16>
+  return %2 : tensor<8x64xbf16>
+}
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"fsdp" = 2, shard>]
+
+// A kernel does not wait for its reader where it would hold parameters that are given back before.
+// CHECK-LABEL: func.func @given_back(
+func.func @given_back(%x: tensor<8x64xf32>, %b: tensor<32xf32>, %w: tensor<32x64xf32>) -> (tensor<8x64xf32>, tensor<8x64xf32>) {
+  %g0 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 1 names = ["b"] reason = "r" {nd.unit = "h.0"} : tensor<32xf32> -> tensor<64xf32>
+  %g1 = nd.all_gather %w over @mesh ["fsdp"] dims = [0] instance = 2 names = ["w"] reason = "r" {nd.unit = "h.1"} : tensor<32x64xf32> -> tensor<64x64xf32>
+  %g2 = nd.all_gather %w over @mesh ["fsdp"] dims = [0] instance = 3 names = ["w"] reason = "r" {nd.unit = "h.2"} : tensor<32x64xf32> -> tensor<64x64xf32>
+  // CHECK: nd.kernel({{.*}}%{{.*}}) : ({{.*}}tensor<64xf32>
+  %r = nd.broadcast %g0 dims = [1] : tensor<64xf32> -> tensor<8x64xf32>
+  %0 = arith.addf %x, %r : tensor<8x64xf32>
+  // CHECK: nd.gemm
+  %1 = nd.gemm %x, %g1 : tensor<8x64xf32>, tensor<64x64xf32> -> tensor<8x64xf32>
+  // CHECK: nd.gemm
+  %2 = nd.gemm %1, %g2 : tensor<8x64xf32>, tensor<64x64xf32> -> tensor<8x64xf32>
+  // CHECK: nd.kernel
+  %3 = arith.mulf %0, %2 : tensor<8x64xf32>
+  // CHECK: nd.unit = "h.0, again"
+  %g3 = nd.all_gather %b over @mesh ["fsdp"] dims = [0] instance = 4 names = ["b"] reason = "r" {nd.unit = "h.0, again"} : tensor<32xf32> -> tensor<64xf32>
+  %s = nd.broadcast %g3 dims = [1] : tensor<64xf32> -> tensor<8x64xf32>
+  %4 = arith.mulf %x, %s : tensor<8x64xf32>
+  return %3, %4 : tensor<8x64xf32>, tensor<8x64xf32>
+}
