@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A rule follows from an operation's name, attributes and types, so that the operations of equal blocks of a model share
-// it. Lives no longer than the operations that it has seen.
+// A rule follows from an operation's name, attributes and types, so that the operations of equal blocks of a model
+// share it. Lives no longer than the operations that it has seen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,9 +51,8 @@ private:
         return a == b;
       auto *left = const_cast<mlir::Operation *>(a), *right = const_cast<mlir::Operation *>(b);
       return llvm::equal(left->getOperandTypes(), right->getOperandTypes()) &&
-             mlir::OperationEquivalence::isEquivalentTo(
-                 left, right, mlir::OperationEquivalence::ignoreValueEquivalence, nullptr,
-                 mlir::OperationEquivalence::IgnoreLocations);
+             mlir::OperationEquivalence::isEquivalentTo(left, right, mlir::OperationEquivalence::ignoreValueEquivalence,
+                                                        nullptr, mlir::OperationEquivalence::IgnoreLocations);
     }
   };
 
