@@ -46,7 +46,7 @@ private:
   mlir::func::FuncOp function;
   const Analysis &analysis;
   llvm::DenseMap<mlir::BlockArgument, mlir::StringAttr> units;
-  mlir::StringAttr kept; ///< the unit that is gathered once
+  mlir::StringAttr kept;                      ///< the unit that is gathered once
   llvm::DenseSet<mlir::BlockArgument> shared; ///< parameters that forward reads when the second unit behind is in use
   bool keepsAll = false;
 };

@@ -70,8 +70,8 @@ private:
   std::vector<Nodes> sources, users;
   /// Nodes that other groups read for the operations that they compute again.
   llvm::DenseSet<unsigned> readToRecompute;
-  /// How many units of gathered parameters the program has read from when a node runs, and how many those may be at most:
-  /// then parameters that it reads are given back.
+  /// How many units of gathered parameters the program has read from when a node runs, and how many those may be at
+  /// most: then parameters that it reads are given back.
   std::vector<unsigned> turnOf, lastTurn;
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
