@@ -229,6 +229,29 @@ def lose_chunk(step):
     step.replace(step.result(index), re.search(r"addf (%\S+),", step.lines[index])[1], index + 1)
 
 
+def reduce_in_every_microbatch(step):
+    """The accumulator of a gradient adds up sums over the replicas, which are summed over them once more behind the loop."""
+    index, k = step.collective("all_reduce", DOWN)
+    total = step.operands(index)[k]
+    accumulate = step.find(rf"^ *{re.escape(total)} = nd\.accumulate")
+    part, kind = re.search(r"accumulate (%\S+) count", step.lines[accumulate])[1], step.types(accumulate)[0]
+    step.edit(accumulate, re.escape(part) + " ", "%early ")
+    step.lines.insert(
+        accumulate,
+        f'%early = nd.all_reduce sum {part} over @mesh ["dp"] instance = 9999 names = ["early"] reason = "" : {kind}',
+    )
+
+
+def count_one_microbatch(step):
+    """Gradients and loss are divided by twice the tokens, as if each of two microbatches had those of all."""
+    index = step.find(r"arith\.extui .*xi1> to tensor<2x\S*xi32>")
+    counted, kind = step.result(index), step.types(index)[0].replace("xi1>", "xi32>")
+    step.replace(counted, "%twice", index + 1)
+    step.lines.insert(index + 1, f"%twice = arith.addi {counted}, {counted} : {kind}")
+
+
+TWO = ("--microbatches=2",)
+ULYSSES = ("--cp=ulysses",)
 MUTANTS = [
     Mutant("a gradient is not summed", "1, 7", "llama", "dp2,tp2", gradient(DOWN, Step.skip), f"along dp: .*{PARTIAL}"),
     Mutant("a gradient is summed twice", "7, 15", "llama", "dp2,tp2", gradient(DOWN, Step.repeat), f"along dp: {TWICE}"),
@@ -303,5 +326,12 @@ MUTANTS = [
     Mutant("a chunk of tokens has the labels of another", "21", "llama", "dp2,tp2",
            on([r"nd\.slice", r"nd\.chunk = 1 :", r"-> tensor<1x\d+xi32>", r"starts = \[0, 4\]"], r"\[0, 4\]", "[0, 0]"),
            options=("--loss-chunk=5",)),
+    Mutant("an accumulator of microbatches is not summed", "7, 9", "llama", "dp2,tp2", gradient(DOWN, Step.skip),
+           f"along dp: .*{PARTIAL}", TWO),
+    Mutant("a gradient is summed in every microbatch and behind them", "7, 9", "llama", "dp2,tp2",
+           reduce_in_every_microbatch, f"along dp: {TWICE}", TWO),
+    Mutant("tokens are counted for every microbatch", "1, 8, 9", "llama", "dp2,tp2", count_one_microbatch, options=TWO),
+    Mutant("heads are exchanged with the ranks of another group", "6, 27", "llama", "dp2,cp2",
+           lambda s: s.regroup(s.find(r"nd\.all_to_all"), '["cp"]', '["dp"]'), "along (dp|cp): ", ULYSSES),
     Mutant("the gradient of a chunk of tokens is lost", "7", "llama", "dp2,tp2", lose_chunk, options=("--loss-chunk=5",)),
 ]  # fmt: skip

@@ -86,11 +86,12 @@ def largest_difference(ours, reference):
 
 @pytest.fixture(scope="module")
 def reference(program, tokens, tmp_path_factory):
-    """The model on one rank."""
+    """The model on one rank, with the options that say which data a step takes."""
 
     @functools.cache
-    def build(name):
-        return train(program(name, "dp1", ()), tokens[0], tmp_path_factory.mktemp("one") / "run")
+    def build(name, options):
+        options = tuple(option for option in options if option.startswith("--microbatches"))
+        return train(program(name, "dp1", options), tokens[0], tmp_path_factory.mktemp("one") / "run")
 
     return build
 
@@ -114,7 +115,7 @@ def test_is_caught(mutant, program, reference, tokens, tmp_path):
     ours = train(mutated, tokens[0], tmp_path / "run")
     if mutant.moves:
         assert ours is not None, "does not run"
-        assert largest_difference(ours, reference(mutant.model)) > BOUND, "moves no number"
+        assert largest_difference(ours, reference(mutant.model, mutant.options)) > BOUND, "moves no number"
     error = verify(mutated, tmp_path)
     if mutant.caught:
         assert re.search(mutant.caught, error), f"the verifier says: {error or 'nothing'}"
@@ -128,7 +129,7 @@ def test_is_caught(mutant, program, reference, tokens, tmp_path):
 def test_unmutated_programs_compute_what_one_rank_does(model, mesh, options, program, reference, tokens, tmp_path):
     text = program(model, mesh, options)
     assert not verify(text, tmp_path)
-    assert largest_difference(train(text, tokens[0], tmp_path / "run"), reference(model)) <= BOUND
+    assert largest_difference(train(text, tokens[0], tmp_path / "run"), reference(model, options)) <= BOUND
 
 
 def test_document_lists_them():
