@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ContextPlan.h"
+#include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 
 using namespace mlir;
@@ -20,6 +21,22 @@ SmallVector<int64_t> zigZag(int64_t ranks) {
     order.push_back(2 * ranks - 1 - rank);
   }
   return order;
+}
+
+/// Each key head `times` times, one behind the other: query heads find theirs as before.
+Value repeatHeads(OpBuilder &builder, Value keys, int64_t times) {
+  SmallVector<int64_t> shape(tensorTypeOf(keys).getShape()), wide(shape);
+  wide.insert(wide.begin() + 2, times);
+  shape[1] *= times;
+  return reshape(builder, keys.getLoc(), broadcastTo(builder, keys.getLoc(), keys, wide, {0, 1, 3, 4}), shape);
+}
+
+/// The gradient of the heads that were repeated.
+Value sumRepeated(OpBuilder &builder, Value gradient, int64_t times) {
+  SmallVector<int64_t> shape(tensorTypeOf(gradient).getShape());
+  shape[1] /= times;
+  shape.insert(shape.begin() + 2, times);
+  return reduceSum(builder, gradient.getLoc(), reshape(builder, gradient.getLoc(), gradient, shape), {2});
 }
 
 class ContextPlan {
@@ -50,11 +67,27 @@ private:
   /// Why a mode does not fit, or nothing.
   std::string obstacle(AttentionOp attention, StringRef mode) {
     int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
-    if (mode == "ulysses" && (heads % (tensorRanks * ranks) != 0 || keyHeads % (tensorRanks * ranks) != 0))
+    if (mode == "ulysses" && !keyRepeats(attention))
       return "it has " + std::to_string(heads) + " query heads and " + std::to_string(keyHeads) +
              " key heads, and cp x tp = " + std::to_string(tensorRanks * ranks) +
-             " does not divide both; use ring or gather";
+             " does not divide them, nor key heads repeated on the ranks of tp; use ring or gather";
     return {};
+  }
+
+  /// How often each key head has to be there for cp to divide the heads of a rank of tp; nothing where it cannot.
+  std::optional<int64_t> keyRepeats(AttentionOp attention) {
+    int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
+    int64_t parts = tensorRanks * ranks, group = heads / keyHeads;
+    if (heads % parts != 0)
+      return std::nullopt;
+    if (keyHeads % parts == 0)
+      return 1;
+    if (attention.getKvMap() || keyHeads % tensorRanks != 0)
+      return std::nullopt;
+    for (int64_t times = 2; times <= group; ++times)
+      if (group % times == 0 && keyHeads * times % parts == 0)
+        return times;
+    return std::nullopt;
   }
 
   FailureOr<StringRef> modeOf(AttentionOp attention) {
@@ -67,10 +100,9 @@ private:
     }
     int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
     // 3 (c-1) 2 hk against 2 (c-1)/c (2 hq + 2 hk), in bytes of a token.
-    bool sendsLess = 2 * (heads + keyHeads) < 3 * ranks * keyHeads;
-    if (sendsLess && obstacle(attention, "ulysses").empty())
-      return StringRef("ulysses");
-    return StringRef("ring");
+    std::optional<int64_t> repeats = keyRepeats(attention);
+    bool sendsLess = repeats && 2 * (heads + keyHeads * *repeats) < 3 * ranks * keyHeads;
+    return StringRef(sendsLess ? "ulysses" : "ring");
   }
 
   /// Zig-zag, so that all ranks have the same work, unless something depends on places.
@@ -93,22 +125,51 @@ private:
   LogicalResult mark() {
     Builder builder(program.function.getContext());
     size_t next = 0;
-    SmallVector<std::pair<Value, StringRef>> byQuery;
+    struct Marked {
+      AttentionOp op;
+      StringRef mode;
+      int64_t repeats;
+    };
+    SmallVector<Marked> marked;
     auto markOne = [&](auto op, StringRef mode) {
       op.setCpMode(mode);
       if (!order.empty())
         op.setOrderAttr(builder.getDenseI64ArrayAttr(order));
     };
-    for (Operation &op : program.getBody()) {
+    for (Operation &op : llvm::make_early_inc_range(program.getBody())) {
       if (auto attention = dyn_cast<AttentionOp>(op)) {
-        markOne(attention, modes[next]);
-        byQuery.push_back({attention.getLse(), modes[next++]});
+        StringRef mode = modes[next++];
+        int64_t repeats = mode == "ulysses" ? *keyRepeats(attention) : 1;
+        markOne(attention, mode);
+        marked.push_back({attention, mode, repeats});
+        if (repeats > 1) {
+          OpBuilder builder(attention);
+          attention.getKeyMutable().assign(repeatHeads(builder, attention.getKey(), repeats));
+          attention.getValueMutable().assign(repeatHeads(builder, attention.getValue(), repeats));
+        }
       } else if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
-        const auto *it = llvm::find_if(byQuery, [&](const auto &entry) { return entry.first == gradient.getLse(); });
-        markOne(gradient, it == byQuery.end() ? StringRef("gather") : it->second);
+        auto *it = llvm::find_if(marked, [&](Marked &entry) { return entry.op.getLse() == gradient.getLse(); });
+        markOne(gradient, it == marked.end() ? StringRef("gather") : it->mode);
+        if (it != marked.end() && it->repeats > 1)
+          takeRepeatedKeys(gradient, it->op, it->repeats);
       }
     }
     return success();
+  }
+
+  /// Backward reads what forward has exchanged.
+  void takeRepeatedKeys(AttentionGradOp op, AttentionOp forward, int64_t times) {
+    op.getKeyMutable().assign(forward.getKey());
+    op.getValueMutable().assign(forward.getValue());
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    for (Value result : {Value(op.getKeyGrad()), Value(op.getValueGrad())}) {
+      SmallVector<int64_t> shape(tensorTypeOf(result).getShape());
+      shape[1] *= times;
+      result.setType(tensorTypeOf(result).clone(shape));
+      Value sum = sumRepeated(builder, result, times);
+      result.replaceAllUsesExcept(sum, sum.getDefiningOp()->getOperand(0).getDefiningOp());
+    }
   }
 
   Program &program;

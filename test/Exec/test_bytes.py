@@ -30,6 +30,8 @@ CASES = [
     ("cp3", ["--cp=ring"], {}),
     ("cp2", ["--cp=gather"], {"cp_mode": "gather"}),
     ("cp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+    ("cp4", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+    ("cp2,tp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
     ("dp2,cp2", ["--cp=ring"], {}),
     ("fsdp1,cp2", ["--cp=ring"], {}),
     ("fsdp2,cp2", ["--cp=gather", "--zero=1"], {"cp_mode": "gather", "zero": 1}),

@@ -111,6 +111,14 @@ def test_nodes_change_nothing(mesh, nodes, imported, one_rank, tokens, tmp_path)
         assert weight.equal(again.weights[name]), name
 
 
+@pytest.mark.parametrize("mesh", ["cp4", "cp2,tp2"])
+def test_repeated_key_heads_change_nothing(mesh, imported, one_rank, tokens, tmp_path):
+    """Ulysses where a rank of tp has fewer key heads than cp: each is exchanged several times."""
+    how = settings("sgd", mesh)
+    ours = nd_run(imported("llama", how.batch, how.seq), tokens[0], how, tmp_path, mesh, options=["--cp=ulysses"])
+    assert_equal("llama", ours, one_rank("llama", how), compare_weights=True)
+
+
 def test_annotated_parameters_change_nothing(imported, one_rank, tokens, tmp_path):
     """Parameters that the user wants whole, or cut elsewhere, among others that are padded for storage: 3 divides no size."""
     how = settings("sgd", "fsdp3")
