@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A rule follows from an operation's name, attributes and types, so that the operations of equal blocks of a model
-// share it. Lives no longer than the operations that it has seen.
+// A rule follows from an operation's name, attributes and types (and of a padding, from whether it is zero), so that
+// the operations of equal blocks of a model share it. Lives no longer than the operations that it has seen.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +14,7 @@
 
 #include "Program.h"
 #include "mlir/IR/OperationSupport.h"
+#include "nd/Dialect/ND/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace nd {
@@ -50,6 +51,9 @@ private:
       if (a == b || a == getEmptyKey() || a == getTombstoneKey() || b == getEmptyKey() || b == getTombstoneKey())
         return a == b;
       auto *left = const_cast<mlir::Operation *>(a), *right = const_cast<mlir::Operation *>(b);
+      auto leftPad = mlir::dyn_cast<PadOp>(left), rightPad = mlir::dyn_cast<PadOp>(right);
+      if (leftPad && rightPad && isZeroSplat(leftPad.getValue()) != isZeroSplat(rightPad.getValue()))
+        return false;
       return llvm::equal(left->getOperandTypes(), right->getOperandTypes()) &&
              mlir::OperationEquivalence::isEquivalentTo(left, right, mlir::OperationEquivalence::ignoreValueEquivalence,
                                                         nullptr, mlir::OperationEquivalence::IgnoreLocations);
