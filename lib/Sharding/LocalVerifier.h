@@ -39,6 +39,13 @@
 
 namespace nd {
 
+/// A set of dimensions with one element.
+inline llvm::SmallBitVector onlyDim(int64_t rank, int64_t dim) {
+  llvm::SmallBitVector dims(rank);
+  dims.set(dim);
+  return dims;
+}
+
 class LocalVerifier {
 public:
   LocalVerifier(Program &program) : program(program), mesh(program.mesh) {}

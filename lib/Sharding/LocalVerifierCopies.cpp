@@ -31,12 +31,6 @@ namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-llvm::SmallBitVector only(int64_t rank, int64_t dim) {
-  llvm::SmallBitVector dims(rank);
-  dims.set(dim);
-  return dims;
-}
-
 bool lists(std::optional<ArrayAttr> axes, StringAttr axis) {
   return axes && llvm::is_contained(*axes, Attribute(axis));
 }
@@ -230,7 +224,7 @@ LogicalResult LocalVerifier::visitSum(SumCopiesOp op, unsigned axis) {
   if (places) {
     if (!isSharded || state.copies != State::Copies::None)
       return error(op, axis) << "has parts of each shard along the axis, but the tensor is " << state.str();
-    result = {State::Kind::Shard, only(rank, dim + 1), {}};
+    result = {State::Kind::Shard, onlyDim(rank, dim + 1), {}};
     return success();
   }
   result = state;
@@ -274,14 +268,14 @@ LogicalResult LocalVerifier::visitMake(MakeCopiesOp op, unsigned axis) {
       result = {State::Kind::Unknown, {}, {}};
       return success();
     }
-    result = {State::Kind::Shard, only(rank, dim), {}, 0, State::Copies::Equal, table->second};
+    result = {State::Kind::Shard, onlyDim(rank, dim), {}, 0, State::Copies::Equal, table->second};
     return success();
   }
   bool isSharded = state.kind == State::Kind::Shard && state.shift == 0;
   if (places) {
     if (!isSharded || !state.dims.test(dim + 1))
       return error(op, axis) << "has parts of each shard along the axis, but the tensor is " << state.str();
-    result = {State::Kind::Shard, only(rank, dim), {}};
+    result = {State::Kind::Shard, onlyDim(rank, dim), {}};
     return success();
   }
   result = state;
