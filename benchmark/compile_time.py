@@ -5,7 +5,8 @@
 Stages: `step` parses the model, trains and shards it, and writes the step; `lower` reads that and writes the planned rank
 program; `check` parses and verifies that; `report` is the step again with its report. CPU seconds do not depend on what else the
 machine does; `growth` compares them with the layers: 1.0 is linear. `verified` is the share of passes that only verify (after
-each pass of sharding, and of the rank program) in all passes of `step` and `lower`. `--passes` lists the passes of the largest model.
+each pass of sharding, and of the rank program) in all passes of `step` and `lower`. `--passes` lists the passes of the largest
+model.
 """
 
 import argparse

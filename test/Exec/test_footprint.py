@@ -1,6 +1,6 @@
 """What a rank's program never has in memory: all of its tokens beside the whole vocabulary, logits wider than a shard, scores.
 
-Buffers of the arena count, not values inside kernels. Sizes of the models here are told apart: no two kinds of dimension have one.
+Buffers of the arena count, not values inside kernels. No two kinds of dimension of the models here have one size.
 """
 
 import itertools
