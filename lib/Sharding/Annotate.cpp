@@ -130,6 +130,47 @@ PaddedSizes paddedSizes(const ShardingOptions &options, const Analysis &analysis
   return sizes;
 }
 
+/// Sizes that do not divide are padded, but an axis with more ranks than any of its dimensions has elements leaves
+/// ranks with nothing but padding.
+LogicalResult checkExtents(Program &program, const Analysis &analysis, const ShardingOptions &options,
+                           const TensorPlan *plan, const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  auto refuse = [&](const ShardingOptions::Axis &axis, const Twine &dimension, int64_t size) {
+    return program.function.emitError() << axis.name << " = " << axis.size << " is more than " << dimension
+                                        << ", of size " << size << "; sizes of " << axis.name << " that work: 1 to "
+                                        << size;
+  };
+  const DimensionClasses &classes = analysis.getClasses();
+  const ShardingOptions::Axis *context = options.findAxis(AxisRole::context),
+                              *tensor = options.findAxis(AxisRole::tensor);
+  std::string largestName;
+  int64_t largest = 0;
+  for (BlockArgument argument : program.getBody().getArguments())
+    for (int64_t dim : llvm::seq(cast<RankedTensorType>(argument.getType()).getRank())) {
+      std::string name = ("dimension " + Twine(dim) + " of " + describe(argument)).str();
+      bool isChosen = false;
+      int64_t size = 1; // of the classes that the tensor axes shard
+      for (DimensionClasses::Id id : classes.getDim(argument, dim)) {
+        if (context && sequence.contains(id) && context->size > classes.getSize(id))
+          return refuse(*context, name, classes.getSize(id));
+        if (plan && plan->getChoices().contains(id)) {
+          isChosen = true;
+          size *= classes.getSize(id);
+        }
+      }
+      // Heads may be padded already.
+      if (auto logical =
+              program.function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), names::kGlobalShape))
+        size = std::min(size, logical[dim]);
+      if (isChosen && size > largest) {
+        largest = size;
+        largestName = name;
+      }
+    }
+  if (largest && tensor->size > largest)
+    return refuse(*tensor, "any dimension that it can shard: the largest is part of " + largestName, largest);
+  return success();
+}
+
 /// Sizes of the axes that share the storage of a parameter.
 SmallVector<int64_t> storageSizes(const ShardingOptions &options) {
   SmallVector<int64_t> sizes;
@@ -211,6 +252,8 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     };
     planTensors();
     llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, *analysis);
+    if (failed(checkExtents(program, *analysis, options, tensorPlan ? &*tensorPlan : nullptr, sequence)))
+      return failure();
     PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence);
     if (!sizes.empty()) {
       bool inOrder = !storedOrder(program);
