@@ -100,7 +100,9 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
   StringAttr outside = blocks.empty() ? head : embedding;
   SmallVector<StringAttr> order; ///< in which units come into use
   for (const Analysis::Step &step : analysis.getSteps()) {
-    if (!analysis.isForward(step.op))
+    // Forms of a parameter stand anywhere; what reads them tells when it comes into use.
+    bool isForm = step.op->getNumResults() == 1 && getWeightBehind(step.op->getResult(0), function);
+    if (!analysis.isForward(step.op) || isForm)
       continue;
     for (Value operand : step.op->getOperands()) {
       BlockArgument parameter = getWeightBehind(operand, function);

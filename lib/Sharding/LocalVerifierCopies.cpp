@@ -212,12 +212,15 @@ LogicalResult LocalVerifier::visitSum(SumCopiesOp op, unsigned axis) {
   }
   bool isSharded = state.kind == State::Kind::Shard && state.dims.test(dim) && state.shift == 0;
   if (sums) {
-    if (!isSharded || state.copies != State::Copies::Parts)
+    // Shards that are no copies have elements of their own, which are added as the groups say.
+    if (!isSharded || state.copies == State::Copies::Equal)
       return error(op, axis) << "sums copies of a tensor that is " << state.str()
-                             << ", but has to be sharded in dimension " << dim << ", some shards parts of one sum";
-    if (failed(verifyGroups(op, state.table)))
-      return failure();
-    tableOfSum[op] = state.table;
+                             << ", but has to be sharded in dimension " << dim << ", no shard a copy of another";
+    if (state.copies == State::Copies::Parts) {
+      if (failed(verifyGroups(op, state.table)))
+        return failure();
+      tableOfSum[op] = state.table;
+    }
     result = {State::Kind::Partial, {}, ReductionKind::sum};
     return success();
   }

@@ -171,7 +171,7 @@ nd.mesh @mesh axes [#nd.axis<"tp" = 3, tensor>]
 !x = tensor<2x3x5xf32>
 !q = tensor<2x2x3x2xf32>
 func.func @sums_copies(%w: !w {nd.sharding = #stored, nd.global_shape = array<i64: 4, 5>, nd.copies = #copies}) {
-  // expected-error @below {{along tp: sums copies of a tensor that is sharded in dimension 0, some shards copies of others, but has to be sharded in dimension 0, some shards parts of one sum}}
+  // expected-error @below {{along tp: sums copies of a tensor that is sharded in dimension 0, some shards copies of others, but has to be sharded in dimension 0, no shard a copy of another}}
   %s = nd.sum_copies %w dim = 0 unit = 2 units = 1 groups = [0, -1, 0, 1, -1, 1] {shard_axes = ["tp"]} : !w -> tensor<2x2x5xf32>
   return
 }
