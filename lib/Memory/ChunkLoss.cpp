@@ -24,6 +24,8 @@ namespace {
 /// Chunks of `auto`: small beside what a model that needs them keeps, and still products of many rows.
 constexpr int64_t kChunkBytes = int64_t(64) << 20;
 constexpr int64_t kLeastTokens = 256;
+/// The program lists chunks one by one.
+constexpr int64_t kMostChunks = 64;
 
 /// The first logits, as cross-entropies read them, that are neither chunks nor among those `visited`.
 Value findLogits(func::FuncOp function, const DenseSet<Value> &visited) {
@@ -49,7 +51,9 @@ int64_t tokensOf(Value logits) {
 int64_t chooseTokens(Value logits) {
   constexpr int64_t kBytes = sizeof(float); // of the gradient, which is as wide, whatever the logits are rounded to
   int64_t tokens = tokensOf(logits), perToken = tensorTypeOf(logits).getShape().back() * kBytes;
-  return tokens * perToken <= kChunkBytes ? tokens : std::max(kLeastTokens, kChunkBytes / perToken);
+  return tokens * perToken <= kChunkBytes
+             ? tokens
+             : std::max({kLeastTokens, kChunkBytes / perToken, llvm::divideCeilSigned(tokens, kMostChunks)});
 }
 
 struct ChunkLoss : nd::impl::ChunkLossBase<ChunkLoss> {

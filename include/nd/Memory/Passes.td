@@ -17,7 +17,7 @@ def ChunkLoss : Pass<"nd-chunk-loss", "::mlir::ModuleOp"> {
     whole; gradients of weights are summed over the chunks. Nothing is computed twice, and collectives over the ranks
     that share the vocabulary run per chunk, with the same bytes in all.
 
-    `tokens` is `auto` (chunks where the logits of a rank would take more than 64 MiB), `off`, or the largest number of
+    `tokens` is `auto` (chunks where the logits of a rank would take more than 64 MiB; at most 64 of them), `off`, or the largest number of
     tokens of a chunk. Where operations do not allow it (they need all tokens at once, or the logits are a result),
     `auto` leaves the loss as it is, and a number is an error that names the operation. The module gets `nd.loss_chunk`,
     the number of tokens that a chunk has at most.
