@@ -208,7 +208,7 @@ LogicalResult TokenTiles::findBetween(Obstacle &obstacle) {
       break;
   }
   // In program order, so that the roles of what an operation reads from the region are known.
-  DenseMap<Value, Roles> known;
+  DenseMap<Value, Roles> known, outside;
   SmallVector<Operation *> after;
   region.clear();
   for (Operation &op : range) {
@@ -225,11 +225,15 @@ LogicalResult TokenTiles::findBetween(Obstacle &obstacle) {
       roles[&op] = *opRoles;
     }
     const OpRoles &opRoles = roles[&op];
-    for (auto [operand, operandRoles] : llvm::zip_equal(op.getOperands(), opRoles.operands))
-      if (auto it = known.find(operand); it != known.end() && (it->second != operandRoles || !hasTokens(it->second))) {
-        obstacle = {&op, named(&op, "needs a value of all tokens")};
-        return failure();
-      }
+    for (auto [operand, operandRoles] : llvm::zip_equal(op.getOperands(), opRoles.operands)) {
+      auto it = known.find(operand);
+      // What comes from outside is cut once per chunk, so all have to read it alike.
+      const Roles &same = it != known.end() ? it->second : outside.try_emplace(operand, operandRoles).first->second;
+      if (same == operandRoles && (it == known.end() || hasTokens(same)))
+        continue;
+      obstacle = {&op, named(&op, "needs a value of all tokens")};
+      return failure();
+    }
     for (auto [result, resultRoles] : llvm::zip_equal(op.getResults(), opRoles.results))
       known[result] = resultRoles;
     region.push_back(&op);

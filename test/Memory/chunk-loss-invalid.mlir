@@ -32,3 +32,14 @@ func.func @all_tokens(%x: tensor<8x8xf32>, %w: tensor<32x8xf32>, %labels: tensor
   %losses, %lse = nd.softmax_cross_entropy %logits, %labels ignore = -100 : tensor<8x32xf32>, tensor<8xi64> -> tensor<8xf32>
   return %losses : tensor<8xf32>
 }
+
+// -----
+
+// The same tensor for tokens and for words: a chunk of one is no chunk of the other.
+// CHECK-LABEL: @two_parts
+func.func @two_parts(%x: tensor<8x4xf32>, %labels: tensor<8xi64>) -> tensor<8xf32> {
+  // expected-error@+1 {{the loss cannot run in chunks of 4 tokens: of the logits, 'nd.dot_general' needs a value of all tokens}}
+  %logits = nd.dot_general %x, %x contract = [1] x [1] : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x8xf32>
+  %losses, %lse = nd.softmax_cross_entropy %logits, %labels ignore = -100 : tensor<8x8xf32>, tensor<8xi64> -> tensor<8xf32>
+  return %losses : tensor<8xf32>
+}
