@@ -94,8 +94,8 @@ private:
 };
 
 /// `count` elements of an operand: the part of a rank for gathers and scatters.
-inline Collective collective(int32_t kind, std::vector<int8_t> axes, std::vector<int64_t> counts, int32_t dtype = ND_F32,
-                      int32_t reduction = ND_SUM) {
+inline Collective collective(int32_t kind, std::vector<int8_t> axes, std::vector<int64_t> counts,
+                             int32_t dtype = ND_F32, int32_t reduction = ND_SUM) {
   Collective result;
   nd_collective_desc &desc = result.desc;
   desc.kind = kind, desc.dtype = dtype, desc.reduction = reduction;
