@@ -62,6 +62,9 @@ UnitWindows::UnitWindows(rt::ProgramOp program) {
   for (auto [index, unit] : llvm::enumerate(units))
     unit.turn = index == 0 ? 0 : units[index - 1].turn + (units[index - 1].firstRead != unit.firstRead);
   for (Unit &unit : units) {
+    Operation *first = unit.starts.front();
+    if (first->hasAttr(names::kOnce) && first->getBlock() != unit.lastReader->getBlock())
+      continue;
     auto inUse = llvm::find_if(units, [&](const Unit &other) { return other.firstRead > unit.start; });
     unit.ahead = unit.turn - inUse->turn;
   }

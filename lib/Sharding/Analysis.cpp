@@ -71,6 +71,18 @@ SumCopiesOp nd::getSumOfCopies(Value value) {
   return made ? made.getInput().getDefiningOp<SumCopiesOp>() : SumCopiesOp();
 }
 
+bool nd::isMaster(BlockArgument weight) {
+  bool isUpdated = false, isRounded = false;
+  for (OpOperand &use : weight.getUses()) {
+    bool isUpdate = isa<AdamWOp, SgdOp>(use.getOwner()) && use.getOperandNumber() == 0;
+    isUpdated |= isUpdate;
+    isRounded |= isa<arith::TruncFOp>(use.getOwner());
+    if (!isUpdate && !isa<arith::TruncFOp>(use.getOwner()))
+      return false;
+  }
+  return isUpdated && isRounded;
+}
+
 BlockArgument nd::getWeightBehind(Value value, func::FuncOp function) {
   while (true) {
     if (auto argument = dyn_cast<BlockArgument>(value))

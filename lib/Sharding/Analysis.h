@@ -52,6 +52,9 @@ private:
 /// What sums up the copies that a value is made of, or null.
 SumCopiesOp getSumOfCopies(mlir::Value value);
 
+/// Whether the computation reads a parameter only rounded, and the update as it is: what is stored is its master copy.
+bool isMaster(mlir::BlockArgument weight);
+
 /// The parameter that a value is nothing but another form of (a transpose, a reshape, a conversion), or null.
 mlir::BlockArgument getWeightBehind(mlir::Value value, mlir::func::FuncOp function);
 

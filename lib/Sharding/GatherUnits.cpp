@@ -83,7 +83,8 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
   auto blocks = dyn_cast_or_null<ArrayAttr>(names::moduleEntry(module, names::kModel, "blocks"));
   auto keep = dyn_cast_or_null<BoolAttr>(names::moduleEntry(module, names::kPlan, "keep_gathered"));
   auto text = dyn_cast_or_null<StringAttr>(names::moduleEntry(module, names::kPlan, "fsdp_unit"));
-  keepsAll = keep && keep.getValue();
+  isOncePerStep = names::moduleInt(module, names::kPlan, "zero").value_or(3) < 3;
+  keepsAll = isOncePerStep || (keep && keep.getValue());
   if (!blocks)
     blocks = ArrayAttr::get(context, {});
   UnitRule rule = text ? llvm::cantFail(UnitRule::parse(text.getValue())) : UnitRule();

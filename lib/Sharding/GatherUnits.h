@@ -10,7 +10,8 @@
 //
 // The gathered copy is given back after forward and gathered again for backward, but for the unit that forward reads
 // last, which backward needs at once (a tied table is in it: the head reads it last), and for what units share that are
-// not neighbours.
+// not neighbours. With `--keep-gathered` all units stay from forward to backward; with `--zero=1|2`, where only master
+// copies are stored in shards, for the whole step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,6 +40,9 @@ public:
   /// Null for what is no parameter.
   mlir::StringAttr getName(mlir::Value value, bool isAgain) const;
 
+  /// Whether what is gathered stays for all microbatches of a step.
+  bool areOncePerStep() const { return isOncePerStep; }
+
 private:
   /// Whether forward's copy is given back.
   bool isGivenBack(mlir::BlockArgument parameter) const;
@@ -48,7 +52,7 @@ private:
   llvm::DenseMap<mlir::BlockArgument, mlir::StringAttr> units;
   mlir::StringAttr kept;                      ///< the unit that is gathered once
   llvm::DenseSet<mlir::BlockArgument> shared; ///< parameters that forward reads when the second unit behind is in use
-  bool keepsAll = false;
+  bool keepsAll = false, isOncePerStep = false;
 };
 
 } // namespace nd

@@ -135,8 +135,11 @@ private:
         arith::ExtFOp widening = getWidening(found, wanted);
         Value narrow = widening ? widening.getIn() : found;
         resharded = createReshard(builder, narrow, wanted, loc, user + " needs it sharded otherwise");
-        if (StringAttr unit = units.getName(value, isAgain); unit && !analysis.isUpdate(operand.getOwner()))
+        if (StringAttr unit = units.getName(value, isAgain); unit && !analysis.isUpdate(operand.getOwner())) {
           resharded.getDefiningOp()->setAttr(names::kUnit, unit);
+          if (units.areOncePerStep())
+            resharded.getDefiningOp()->setAttr(names::kOnce, builder.getUnitAttr());
+        }
         if (widening)
           resharded = arith::ExtFOp::create(builder, widening.getLoc(),
                                             typeOf(found).cloneWithEncoding(mesh.toAttr(wanted)), resharded);

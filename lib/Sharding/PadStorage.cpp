@@ -55,10 +55,11 @@ Value addRows(OpBuilder &builder, Location loc, Value real, const Layout &layout
 
 class StoragePadder {
 public:
-  StoragePadder(Program &program, ArrayRef<int64_t> axisSizes, bool weightsToo)
-      : function(program.function), axisSizes(axisSizes), weightsToo(weightsToo) {}
+  StoragePadder(Program &program, ArrayRef<int64_t> axisSizes, bool allWeights)
+      : function(program.function), axisSizes(axisSizes), allWeights(allWeights) {}
 
   void pad(BlockArgument weight, const Layout &layout) {
+    weightToo = allWeights || isMaster(weight);
     SmallVector<Operation *> updates;
     for (Operation *user : weight.getUsers())
       if (isa<AdamWOp, SgdOp>(user) && user->getOperand(0) == weight)
@@ -85,7 +86,7 @@ public:
     for (Value state : llvm::drop_begin(update->getOperands(), 2))
       if (auto argument = dyn_cast<BlockArgument>(state); argument && argument.getType() == weight.getType())
         grow(argument, layout);
-    if (weightsToo) {
+    if (weightToo) {
       padWeight(builder, weight, update, layout);
     } else {
       builder.setInsertionPoint(update);
@@ -95,7 +96,7 @@ public:
       result.setType(withShape(tensorTypeOf(result), withFront({layout.padded()}, tensorTypeOf(result).getShape())));
     for (Value result : update->getResults())
       describeResults(result, layout);
-    if (!weightsToo) {
+    if (!weightToo) {
       builder.setInsertionPointAfter(update);
       Value whole = update->getResult(0);
       SmallPtrSet<Operation *, 4> readers(whole.user_begin(), whole.user_end());
@@ -163,7 +164,7 @@ private:
         continue;
       unsigned index = use.getOperandNumber();
       StringRef kind = names::resultKind(function, index);
-      if (kind == names::kind::kWeight && !weightsToo)
+      if (kind == names::kind::kWeight && !weightToo)
         continue;
       if (!function.getResultAttr(index, names::kGlobalShape))
         function.setResultAttr(index, names::kGlobalShape,
@@ -188,12 +189,13 @@ private:
 
   func::FuncOp function;
   SmallVector<int64_t> axisSizes;
-  bool weightsToo;
+  bool allWeights;
+  bool weightToo = false; ///< whether the parameter at hand is stored in shards
 };
 
 } // namespace
 
-bool nd::padStorage(Program &program, ArrayRef<int64_t> axisSizes, bool weightsToo,
+bool nd::padStorage(Program &program, ArrayRef<int64_t> axisSizes, bool allWeights,
                     llvm::function_ref<int64_t(BlockArgument, int64_t)> tensorCuts) {
   int64_t parts = 1;
   for (int64_t size : axisSizes)
@@ -211,7 +213,7 @@ bool nd::padStorage(Program &program, ArrayRef<int64_t> axisSizes, bool weightsT
     int64_t cuts = tensorCuts(argument, 0), rows = shape[0] / cuts;
     padded.push_back({argument, {cuts, rows, static_cast<int64_t>(llvm::alignTo(rows, parts))}});
   }
-  StoragePadder padder(program, axisSizes, weightsToo);
+  StoragePadder padder(program, axisSizes, allWeights);
   for (auto &[argument, layout] : padded)
     padder.pad(argument, layout);
   if (!padded.empty())

@@ -14,9 +14,9 @@ namespace nd {
 
 /// Parameters that FSDP stores in shards, none of whose dimensions the axes of these sizes divide, get a longer
 /// dimension 0. What computes takes the real rows out of the gathered tensor; gradients get zero rows, and the update
-/// runs on padded shards; `weightsToo`: weights are stored in shards, not only the optimizer's state.
-/// `tensorCuts(weight, dim)`: parts that the tensor axes make of a dimension. Returns whether anything changed.
-bool padStorage(Program &program, llvm::ArrayRef<int64_t> axisSizes, bool weightsToo,
+/// runs on padded shards; `allWeights`: all weights are stored in shards, not only master copies and the optimizer's
+/// state. `tensorCuts(weight, dim)`: parts that the tensor axes make of a dimension. Returns whether anything changed.
+bool padStorage(Program &program, llvm::ArrayRef<int64_t> axisSizes, bool allWeights,
                 llvm::function_ref<int64_t(mlir::BlockArgument, int64_t)> tensorCuts);
 
 } // namespace nd

@@ -307,7 +307,7 @@ LogicalResult Plan::annotateWeight(unsigned index) {
   attributes.setArg(index, names::kUseSharding, mesh.toAttr(used));
   attributes.setArg(index, names::kUpdateSharding, mesh.toAttr(stored));
   if (!attributes.getArg(index, names::kSharding))
-    attributes.setArg(index, names::kSharding, mesh.toAttr(options.zero == 3 ? stored : used));
+    attributes.setArg(index, names::kSharding, mesh.toAttr(options.zero == 3 || isMaster(weight) ? stored : used));
   return success();
 }
 

@@ -63,6 +63,11 @@ CASES = [
             ("fsdp2,cp2,tp2", ["--cp=ring"], {}),
             ("cp2,tp2", ["--cp=gather"], {"cp_mode": "gather"}),
             ("fsdp2,cp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+            # Master copies are stored in shards, and gathered rounded, once a step.
+            ("fsdp5", ["--zero=2"], {"zero": 2, "batch": 40}),
+            ("dp2,fsdp2", ["--zero=1", "--microbatches=4"], {"zero": 1, "microbatches": 4}),
+            ("fsdp2,tp2", ["--zero=2", "--microbatches=2"], {"zero": 2, "microbatches": 2}),
+            ("fsdp1,cp2", ["--cp=ring", "--zero=1"], {"zero": 1}),
         ]
     ),
 ]

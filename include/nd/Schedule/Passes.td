@@ -41,7 +41,8 @@ def VerifyGathers : Pass<"rt-verify-gathers", "::nd::rt::ProgramOp"> {
   let summary = "check that parameters are gathered neither too early nor kept too long";
   let description = [{
     Fails where the gathers of a unit start more units before its first reader than `nd.plan` says (`prefetch_units`), or where a unit that is gathered again
-    for backward is still read when the second unit after it is in use.
+    for backward is still read when the second unit after it is in use. What is marked as gathered once a step (`nd.once`) may stand in front of the loop over
+    microbatches.
   }];
 }
 

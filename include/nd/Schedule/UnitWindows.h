@@ -33,7 +33,8 @@ public:
     int64_t start = 0, firstRead = 0, lastRead = 0; ///< positions in the program
     mlir::Operation *lastReader = nullptr;
     int64_t turn = 0; ///< its place in the order in which units come into use
-    /// Units that are first read between the start of this one's gathers and its own first read.
+    /// Units that are first read between the start of this one's gathers and its own first read; 0 for what is
+    /// gathered in front of the loop over microbatches, for all of them (`nd.once`).
     int64_t ahead = 0;
   };
 

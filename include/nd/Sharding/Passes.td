@@ -16,7 +16,7 @@ def Annotate : Pass<"nd-annotate", "::mlir::ModuleOp"> {
     sharded over the axes of roles replicate and shard, the sequence of inputs (`seq`) over that of role context, in zig-zag chunks where attention needs it (`nd.chunks`).
     Parameters get `nd.use_sharding`, how the computation sees them: the tensor axes shard the vocabulary, heads, and what one product makes and another
     contracts, by the structure of the graph. `nd.sharding` is how they are stored and `nd.update_sharding` how they are updated: where an axis of role shard is named, over it and the
-    context axis too. A result that updates an argument is sharded as that argument, a gradient as its update; a metric is replicated; other
+    context axis too. With `zero` below 3 weights are stored as they are used, but for master copies, which the computation reads rounded only. A result that updates an argument is sharded as that argument, a gradient as its update; a metric is replicated; other
     results stay open for propagation. An `nd.sharding` that is there already, or `annotate`, is kept and checked.
 
     What the mesh does not divide is padded (`nd.global_shape` stays the logical shape, `nd.blocks` says what a shard holds); where padding would count it is set to zero.

@@ -42,8 +42,9 @@ void ProgramBuilder::startCollective(Operation *op, rt::CollectiveKind kind, Arr
       builder.getDenseI64ArrayAttr(permutation),
       reduction ? static_cast<rt::Reduction>(reduction.getValue()) : rt::Reduction::sum,
       builder.getStringAttr(listOf(names)), reason.empty() ? StringAttr() : reason, isScalar);
-  if (Attribute unit = op->getAttr(names::kUnit))
-    storages.event.getDefiningOp()->setAttr(names::kUnit, unit);
+  for (StringRef name : {names::kUnit, names::kOnce})
+    if (Attribute value = op->getAttr(name))
+      storages.event.getDefiningOp()->setAttr(name, value);
   pending.push_back(std::move(storages));
 }
 

@@ -31,6 +31,20 @@ func.func @step(%all: tensor<4x2x8xf32>, %w: tensor<8x8xf32>, %n: tensor<f32>) -
 
 // -----
 
+// Marked as once a step: the same in front of the loop.
+// CHECK-LABEL: func.func @once
+// CHECK: %[[WT:.*]] = nd.transpose
+// CHECK: nd.repeat {{.*}} captured(%[[WT]] : tensor<8x8xf32>)
+func.func @once(%all: tensor<4x2x8xf32>, %w: tensor<8x8xf32>) -> tensor<2x8xf32> {
+  %x = nd.microbatch %all : tensor<4x2x8xf32> -> tensor<2x8xf32>
+  %wt = nd.transpose %w permutation = [1, 0] {nd.once} : tensor<8x8xf32> -> tensor<8x8xf32>
+  %y = nd.dot_general %x, %wt contract = [1] x [0] : tensor<2x8xf32>, tensor<8x8xf32> -> tensor<2x8xf32>
+  %0 = nd.accumulate %y count = 4 : tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}
+
+// -----
+
 func.func @escapes(%all: tensor<4x8xf32>) -> tensor<8xf32> {
   %x = nd.microbatch %all : tensor<4x8xf32> -> tensor<8xf32>
   // expected-error@+1 {{returns a value of one microbatch; only sums (nd.accumulate) leave the loop}}

@@ -6,6 +6,7 @@
 
 #include "nd/Dialect/ND/IR/MicrobatchLoop.h"
 #include "nd/Dialect/ND/IR/Builders.h"
+#include "nd/Dialect/ND/IR/Names.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -76,7 +77,7 @@ LogicalResult MicrobatchLoop::divide(Block &block) {
     if (behind.contains(&op) || !isNeeded)
       parts[&op] = Part::Behind;
     else
-      parts[&op] = readInside && !readElsewhere && !isNumber ? Part::Inside : Part::Before;
+      parts[&op] = readInside && !readElsewhere && !isNumber && !op.hasAttr(names::kOnce) ? Part::Inside : Part::Before;
   }
   return success();
 }

@@ -45,6 +45,8 @@ inline constexpr llvm::StringLiteral kFactorAxes = "nd.factor_axes";
 inline constexpr llvm::StringLiteral kRecomputed = "nd.recomputed";
 /// Of reshards and collectives: gathers of one unit become one, where the first of them stands.
 inline constexpr llvm::StringLiteral kUnit = "nd.unit";
+/// Of the same: what is gathered is for all microbatches of the step.
+inline constexpr llvm::StringLiteral kOnce = "nd.once";
 /// Computes the logits of a cross-entropy that has been expanded.
 inline constexpr llvm::StringLiteral kLogitsOf = "nd.logits";
 /// Of what `nd-chunk-loss` makes: the number of the chunk of tokens it belongs to.
