@@ -6,7 +6,7 @@
 
 #include "nd/Collectives/Passes.h"
 #include "nd/Dialect/ND/IR/ND.h"
-#include "nd/Dialect/RT/IR/RT.h"
+#include "nd/Dialect/RT/IR/Memory.h"
 
 namespace nd {
 #define GEN_PASS_DEF_VERIFYCOLLECTIVES
@@ -18,32 +18,10 @@ using namespace nd;
 
 namespace {
 
-/// Bytes of the arena, or of a root that has no offset yet.
-struct Memory {
-  Operation *root = nullptr; ///< null in the arena
-  int64_t begin = 0, end = 0;
-
-  bool overlaps(const Memory &other) const { return root == other.root && begin < other.end && other.begin < end; }
-};
-
-Memory memoryOf(Value buffer) {
-  auto type = cast<MemRefType>(buffer.getType());
-  Operation *root = rt::getRoot(buffer).getDefiningOp();
-  int64_t element = rt::getElementBytes(type.getElementType());
-  Memory memory{root, rt::getLayout(type).offset * element, rt::getExtent(type) * element};
-  // A row of a loop is one of many: all of the buffer counts.
-  if (!rt::getBase(buffer).getDefiningOp())
-    memory = {root, 0, rt::getBytes(cast<MemRefType>(root->getResult(0).getType()))};
-  auto offset = root->getAttrOfType<IntegerAttr>("offset");
-  if (!offset)
-    return memory;
-  return {nullptr, offset.getInt() + memory.begin, offset.getInt() + memory.end};
-}
-
 /// One collective between its start and its wait.
 struct InFlight {
   rt::CollectiveStartOp start;
-  SmallVector<Memory> sources, targets;
+  SmallVector<rt::Memory> sources, targets;
 };
 
 class Verifier {
@@ -62,8 +40,8 @@ public:
       if (auto start = dyn_cast<rt::CollectiveStartOp>(op)) {
         if (failed(verifySizes(start)) || failed(verifyWait(start)))
           return failure();
-        inFlight.push_back({start, llvm::map_to_vector(start.getSources(), memoryOf),
-                            llvm::map_to_vector(start.getTargets(), memoryOf)});
+        inFlight.push_back({start, llvm::map_to_vector(start.getSources(), rt::getMemory),
+                            llvm::map_to_vector(start.getTargets(), rt::getMemory)});
       }
       for (Region &region : op.getRegions())
         for (Block &body : region)
@@ -145,18 +123,6 @@ private:
     return success();
   }
 
-  /// Whether the operation writes the operand; of what does not say, all operands count as written.
-  static bool writes(Operation *op, OpOperand &operand) {
-    auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-    if (!effects)
-      return true;
-    SmallVector<MemoryEffects::EffectInstance> found;
-    effects.getEffects(found);
-    return llvm::any_of(found, [&](const MemoryEffects::EffectInstance &effect) {
-      return effect.getEffectValue<OpOperand *>() == &operand && isa<MemoryEffects::Write>(effect.getEffect());
-    });
-  }
-
   /// Nothing that an operation does may touch what is moving.
   LogicalResult verifyUses(Operation *op, MutableArrayRef<InFlight> inFlight) {
     if (inFlight.empty() || isa<rt::ViewOp, rt::WaitOp>(op))
@@ -165,21 +131,22 @@ private:
     op->walk([&](Operation *inner) {
       if (isa<rt::ViewOp, rt::WaitOp, rt::RepeatOp>(inner))
         return WalkResult::advance();
-      for (OpOperand &operand : inner->getOpOperands())
-        if (isa<MemRefType>(operand.get().getType()) && failed(result = verifyUse(operand, inFlight)))
-          return WalkResult::interrupt();
+      rt::Accesses accesses(inner);
+      for (const SmallVector<Value> *buffers : {&accesses.read, &accesses.written})
+        for (Value buffer : *buffers)
+          if (failed(result = verifyUse(inner, buffer, buffers == &accesses.written, inFlight)))
+            return WalkResult::interrupt();
       return WalkResult::advance();
     });
     return result;
   }
 
-  LogicalResult verifyUse(OpOperand &operand, MutableArrayRef<InFlight> inFlight) {
-    Operation *op = operand.getOwner();
-    Memory memory = memoryOf(operand.get());
-    auto overlaps = [&](const Memory &other) { return memory.overlaps(other); };
+  LogicalResult verifyUse(Operation *op, Value buffer, bool isWritten, MutableArrayRef<InFlight> inFlight) {
+    rt::Memory memory = rt::getMemory(buffer);
+    auto overlaps = [&](const rt::Memory &other) { return memory.overlaps(other); };
     for (InFlight &moving : inFlight) {
       bool isReceived = llvm::any_of(moving.targets, overlaps);
-      if (!isReceived && !(llvm::any_of(moving.sources, overlaps) && writes(op, operand)))
+      if (!isReceived && !(isWritten && llvm::any_of(moving.sources, overlaps)))
         continue;
       InFlightDiagnostic diagnostic = op->emitOpError(isReceived ? "uses memory that a collective is receiving"
                                                                  : "writes memory that a collective is sending");

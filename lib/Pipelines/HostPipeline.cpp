@@ -35,6 +35,11 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
   pm.addPass(createNDToRT());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
+  buildRankProgramVerification(pm);
+}
+
+void nd::buildRankProgramVerification(OpPassManager &pm) {
   pm.addPass(createVerifyCollectives());
+  pm.addNestedPass<rt::ProgramOp>(createRTVerifyMemory());
   pm.addNestedPass<rt::ProgramOp>(createVerifyGathers());
 }

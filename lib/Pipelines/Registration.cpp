@@ -45,4 +45,6 @@ void nd::registerPasses() {
   registerNDTransformsPasses();
   mlir::PassPipelineRegistration<>("nd-host-pipeline", "Lower a step on local tensors to a planned rank program",
                                    buildHostPipeline);
+  mlir::PassPipelineRegistration<>("nd-verify-rank-program", "Check a planned rank program",
+                                   buildRankProgramVerification);
 }

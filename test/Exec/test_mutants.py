@@ -14,6 +14,7 @@ import subprocess
 
 import pytest
 from mutants import MUTANTS, Step
+from rank_mutants import RANK_MUTANTS, RankProgram
 from safetensors.torch import load_file
 from support import run
 from training import BOUND, Settings
@@ -41,12 +42,12 @@ class Trained:
     tensors: dict
 
 
-def train(text, tokens, folder):
+def train(text, tokens, folder, *options):
     """Two steps of a program; None where it does not compile or run."""
     folder.mkdir()
     (folder / "step.mlir").write_text(text)
     commands = [
-        ("nd-compile", folder / "step.mlir", "-o", folder / "prog"),
+        ("nd-compile", *options, folder / "step.mlir", "-o", folder / "prog"),
         (
             "nd-run",
             folder / "prog",
@@ -96,11 +97,11 @@ def reference(program, tokens, tmp_path_factory):
     return build
 
 
-def verify(text, folder):
-    """What the verifier says, or nothing."""
+def check(text, folder, *options):
+    """What nd-opt says to a program, or nothing."""
     file = folder / "mutant.mlir"
     file.write_text(text)
-    command = ["nd-opt", "-nd-verify-sharding", file, "-o", "/dev/null"]
+    command = ["nd-opt", *options, file, "-o", "/dev/null"]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
     assert (done.returncode != 0) == ("error:" in done.stderr), done.stderr
     return done.stderr
@@ -116,11 +117,58 @@ def test_is_caught(mutant, program, reference, tokens, tmp_path):
     if mutant.moves:
         assert ours is not None, "does not run"
         assert largest_difference(ours, reference(mutant.model, mutant.options)) > BOUND, "moves no number"
-    error = verify(mutated, tmp_path)
+    error = check(mutated, tmp_path, "-nd-verify-sharding")
     if mutant.caught:
         assert re.search(mutant.caught, error), f"the verifier says: {error or 'nothing'}"
     else:
         assert not error, f"the verifier catches it too; say so in the list: {error}"
+
+
+@pytest.fixture(scope="module")
+def lowered(program, tmp_path_factory):
+    """(model, mesh, options) -> the text of what a rank executes."""
+
+    @functools.cache
+    def build(name, mesh, options):
+        step = tmp_path_factory.mktemp("lowered") / "step.mlir"
+        step.write_text(program(name, mesh, options))
+        return run("nd-opt", "--nd-host-pipeline", step)
+
+    return build
+
+
+NESTED = ("rt-verify-memory", "rt-verify-gathers")
+
+
+@pytest.mark.parametrize("mutant", RANK_MUTANTS, ids=lambda m: m.name.replace(" ", "-"))
+def test_rank_mutant_is_caught(mutant, program, lowered, reference, tokens, tmp_path):
+    text = (program if mutant.step else lowered)(mutant.model, mutant.mesh, mutant.options)
+    edited = (Step if mutant.step else RankProgram)(text)
+    mutant.edit(edited)
+    mutated = edited.text()
+    ours = train(mutated, tokens[0], tmp_path / "run", *(() if mutant.step else ("--unverified",)))
+    if mutant.moves:
+        assert ours is not None, "does not run"
+        assert largest_difference(ours, reference(mutant.model, mutant.options)) > BOUND, "moves no number"
+    verifiers = "--nd-host-pipeline" if mutant.step else "--nd-verify-rank-program"
+    error = check(mutated, tmp_path, verifiers)
+    if not mutant.by:
+        assert not error, f"a verifier catches it too; say so in the list: {error}"
+        return
+    assert error and train(mutated, tokens[0], tmp_path / "verified") is None
+    if mutant.by.startswith("rt-") and not mutant.step:
+        one = f"rt.program({mutant.by})" if mutant.by in NESTED else mutant.by
+        error = check(mutated, tmp_path, f"--pass-pipeline=builtin.module({one})")
+    assert re.search(mutant.caught, error), f"{mutant.by} says: {error or 'nothing'}"
+
+
+@pytest.mark.parametrize(
+    ("model", "mesh", "options"), sorted({(m.model, m.mesh, m.options) for m in RANK_MUTANTS}), ids=lambda v: str(v)
+)
+def test_unmutated_rank_programs_compute_what_one_rank_does(model, mesh, options, lowered, reference, tokens, tmp_path):
+    text = lowered(model, mesh, options)
+    assert not check(text, tmp_path, "--nd-verify-rank-program")
+    assert largest_difference(train(text, tokens[0], tmp_path / "run"), reference(model, options)) <= BOUND
 
 
 @pytest.mark.parametrize(
@@ -128,7 +176,7 @@ def test_is_caught(mutant, program, reference, tokens, tmp_path):
 )
 def test_unmutated_programs_compute_what_one_rank_does(model, mesh, options, program, reference, tokens, tmp_path):
     text = program(model, mesh, options)
-    assert not verify(text, tmp_path)
+    assert not check(text, tmp_path, "-nd-verify-sharding")
     assert largest_difference(train(text, tokens[0], tmp_path / "run"), reference(model, options)) <= BOUND
 
 
@@ -138,5 +186,7 @@ def test_document_lists_them():
         for line in DOCUMENT.read_text().splitlines()
         if line.startswith("|")
     ]
-    expected = [(m.name, m.pitfalls, "verifier" if m.caught else "`test_meshes.py`") for m in MUTANTS]
-    assert rows[2 : 2 + len(expected)] == expected
+    header = [("mutant", "groups", "caught by"), ("---", "---", "---")]
+    steps = [(m.name, m.pitfalls, "verifier" if m.caught else "`test_meshes.py`") for m in MUTANTS]
+    programs = [(m.name, m.pitfalls, f"`{m.by or 'test_meshes.py'}`") for m in RANK_MUTANTS]
+    assert rows == header + steps + header + programs

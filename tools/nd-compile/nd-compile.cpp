@@ -12,6 +12,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "nd/Codegen/Host/CompileProgram.h"
 #include "nd/Codegen/Host/ObjectEmitter.h"
+#include "nd/Dialect/RT/IR/RT.h"
 #include "nd/Pipelines/HostPipeline.h"
 #include "nd/Pipelines/Registration.h"
 #include "nd/Support/CommandLine.h"
@@ -50,7 +51,7 @@ std::string defaultRuntimeFolder(const char *argv0) {
 int main(int argc, char **argv) {
   llvm::InitLLVM initialized(argc, argv);
   nd::hideLibraryOptions();
-  cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir>"), cl::init("-"));
+  cl::opt<std::string> input(cl::Positional, cl::desc("<step.mlir, or a rank's program>"), cl::init("-"));
   cl::opt<std::string> output("o", cl::desc("The program folder to write"), cl::value_desc("folder"), cl::Required);
   cl::opt<std::string> target("target", cl::desc("What the program runs on: host [host]"), cl::init("host"));
   cl::opt<std::string> stages("dump-stages", cl::desc("Write the IR after each pass to this folder"),
@@ -58,6 +59,8 @@ int main(int argc, char **argv) {
   cl::opt<std::string> runtime("runtime-dir", cl::desc("Where the runtime's static libraries are"),
                                cl::value_desc("folder"), cl::init(defaultRuntimeFolder(argv[0])));
   cl::opt<bool> keepObjects("keep-objects", cl::desc("Keep the object files in the program folder"));
+  cl::opt<bool> unverified("unverified", cl::Hidden,
+                           cl::desc("Compile a rank program as it is, to see what the verifiers refuse do"));
   cl::opt<bool> verbose("verbose", cl::desc("Say how long each part takes"));
   cl::ParseCommandLineOptions(argc, argv, "nd-compile: compiles a training step to one executable per distinct rank\n");
   if (target != "host")
@@ -89,7 +92,10 @@ int main(int argc, char **argv) {
   progress("read");
 
   PassManager pm(&context);
-  nd::buildHostPipeline(pm);
+  if (module->getOps<nd::rt::ProgramOp>().empty())
+    nd::buildHostPipeline(pm);
+  else if (!unverified)
+    nd::buildRankProgramVerification(pm);
   if (!stages.empty())
     if (llvm::Error failure = nd::dumpStages(pm, stages))
       return fail(llvm::toString(std::move(failure)));

@@ -69,4 +69,24 @@ def RTPlanMemory : Pass<"rt-plan-memory", "::nd::rt::ProgramOp"> {
   }];
 }
 
+def RTVerifyMemory : Pass<"rt-verify-memory", "::nd::rt::ProgramOp"> {
+  let summary = "check that what is read has been written, and not been lost since";
+  let description = [{
+    Follows the program and whom each byte of the arena belongs to. Fails where an operation reads a buffer that nothing has written (a gather
+    that starts behind its reader), or whose memory other buffers have got since (a reader behind the last one that the plan knew of, two buffers in one
+    place), where an operation writes over what it reads, and where a tensor of the program has not its value at the end of the step.
+
+    That nobody touches what a collective moves until its wait is what `rt-verify-collectives` checks: with both, every collective's result is there
+    before it is read.
+
+    ```mlir
+    %a = rt.buffer at 0 : memref<4xf32>
+    %b = rt.buffer at 0 : memref<4xf32>
+    rt.fill_zero %a : memref<4xf32>
+    rt.fill_zero %b : memref<4xf32>
+    rt.copy %a to %c : memref<4xf32> to memref<4xf32>   // fails
+    ```
+  }];
+}
+
 #endif // ND_MEMORY_PASSES_TD
