@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Staging.h"
 #include "nd/Memory/Lifetimes.h"
 #include "nd/Memory/Passes.h"
 #include "nd/Runtime/Core/ABI.h"
@@ -40,8 +41,11 @@ void planMemory(rt::ProgramOp program) {
   for (auto [entry, offset] : llvm::zip_equal(memory.getShared(), plan.offsets))
     setOffset(entry.first, fixed + offset);
   Builder builder(program.getContext());
-  program.setArenaBytesAttr(builder.getI64IntegerAttr(fixed + plan.bytes));
-  program.setPeakLiveBytesAttr(builder.getI64IntegerAttr(fixedExact + plan.peakBytes));
+  int64_t staging = getStagingBytes(program);
+  program.setArenaBytesAttr(builder.getI64IntegerAttr(fixed + plan.bytes + staging));
+  program.setPeakLiveBytesAttr(builder.getI64IntegerAttr(fixedExact + plan.peakBytes + staging));
+  if (staging)
+    program.setStagingBytesAttr(builder.getI64IntegerAttr(staging));
   program.setFixedBytesAttr(builder.getI64IntegerAttr(fixed));
 }
 

@@ -24,8 +24,9 @@ using namespace mlir;
 using namespace nd;
 
 StringRef nd::stringify(MemoryClass memoryClass) {
-  constexpr StringLiteral names[kMemoryClasses] = {"parameters", "master",    "moments", "gradients", "activations",
-                                                   "gathers",    "workspace", "inputs",  "scalars",   "outputs"};
+  constexpr StringLiteral names[kMemoryClasses] = {"parameters",  "master",  "moments",   "gradients",
+                                                   "activations", "gathers", "workspace", "inputs",
+                                                   "scalars",     "outputs", "staging"};
   return names[static_cast<int>(memoryClass)];
 }
 
@@ -216,6 +217,10 @@ MemoryReport nd::reportMemory(rt::ProgramOp program, StringRef computeType) {
     add(tensor, bytes);
     report.most[static_cast<int>(classifier.classOf(tensor.getOperation()))] += bytes;
   }
+  auto staging = static_cast<int64_t>(program.getStagingBytes().value_or(0));
+  for (auto *bytes : {&report.live, &report.most})
+    (*bytes)[static_cast<int>(MemoryClass::Staging)] = staging;
+  report.peakLive += staging;
   int64_t peak = all.peak().first;
   for (const auto &[root, life] : memory.getShared())
     if (life.first <= peak && peak <= life.last)

@@ -136,3 +136,4 @@ def assert_agree(name, model, mesh, options, choices, imported, tokens, tmp_path
     manifest = json.loads((program / "manifest.json").read_text())
     assert manifest["memory"]["peak_live_bytes"] == memory["peak_live_bytes"]
     assert manifest["memory"]["arena_bytes"] == memory["arena_bytes"]
+    assert manifest["memory"]["staging_bytes"] == memory["live_at_peak"]["staging"]

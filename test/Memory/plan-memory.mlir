@@ -72,3 +72,31 @@ rt.program @loop {
     rt.copy %b to %c : memref<64xf32> to memref<64xf32>
   }
 }
+
+// -----
+
+// A group with two ranks on each of two nodes adds up inside the nodes first: two halves of two slots of 32 f32, at the end of the arena.
+nd.mesh @mesh axes [#nd.axis<"fsdp" = 4, shard>, #nd.axis<"tp" = 2, tensor>] nodes 2
+// CHECK-LABEL: rt.program @staging attributes {arena_bytes = 1152 : i64, fixed_bytes = 0 : i64, peak_live_bytes = 1132 : i64, staging_bytes = 512 : i64}
+rt.program @staging {
+  %g = rt.buffer : memref<124xf32>
+  %s = rt.buffer : memref<31xf32>
+  rt.fill_zero %g : memref<124xf32>
+  %e = rt.collective_start reduce_scatter ins(%g : memref<124xf32>) outs(%s : memref<31xf32>) axes = ["fsdp"] dims = [0] reduction = sum name = "g"
+  rt.wait %e
+}
+
+// -----
+
+// Nothing has to be added up where a group has one rank on a node (dp), or is on one (tp).
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>] nodes 2
+// CHECK-LABEL: rt.program @no_staging attributes {arena_bytes = 192 : i64, fixed_bytes = 0 : i64, peak_live_bytes = 192 : i64}
+rt.program @no_staging {
+  %g = rt.buffer : memref<32xf32>
+  %s = rt.buffer : memref<16xf32>
+  rt.fill_zero %g : memref<32xf32>
+  %d = rt.collective_start reduce_scatter ins(%g : memref<32xf32>) outs(%s : memref<16xf32>) axes = ["dp"] dims = [0] reduction = sum name = "g"
+  rt.wait %d
+  %e = rt.collective_start reduce_scatter ins(%g : memref<32xf32>) outs(%s : memref<16xf32>) axes = ["tp"] dims = [0] reduction = sum name = "g"
+  rt.wait %e
+}

@@ -59,7 +59,8 @@ def RTPlanMemory : Pass<"rt-plan-memory", "::nd::rt::ProgramOp"> {
     First come scalars and metrics, in one block, then the other tensors of the program; behind them temporaries and
     outputs share memory by liveness, in the order of the program. All offsets are multiples of 64 bytes. The program
     gets `arena_bytes`, `fixed_bytes` (the tensors that never share), and `peak_live_bytes`, below which no arena of
-    this order can be.
+    this order can be. Where reduce-scatters go over nodes with several ranks of a group on each, the arena ends with `staging_bytes` for
+    the transport's partial sums (at most 2 MiB), live all the time.
 
     ```mlir
     %x = rt.buffer : memref<16xf32>

@@ -60,9 +60,10 @@ enum class MemoryClass {
   Workspace,
   Inputs,
   Scalars,
-  Outputs
+  Outputs,
+  Staging
 };
-inline constexpr int kMemoryClasses = 10;
+inline constexpr int kMemoryClasses = 11;
 llvm::StringRef stringify(MemoryClass memoryClass);
 
 struct MemoryReport {
@@ -105,7 +106,7 @@ struct Report {
 };
 
 /// Lowers the program of one rank (or a step without a mesh) as nd-compile does, without emission, and describes it.
-/// The module is the rt program afterwards. `nodes` 0: as few as the system needs.
+/// The module is the rt program afterwards. `nodes` must be what its mesh was made for, or 0.
 mlir::FailureOr<Report> buildReport(mlir::ModuleOp module, const System &system, int64_t nodes);
 
 void writeText(const Report &report, llvm::raw_ostream &out);

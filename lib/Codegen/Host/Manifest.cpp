@@ -145,6 +145,7 @@ private:
     json.attribute("arena_bytes", static_cast<int64_t>(*host.program.getArenaBytes()));
     json.attribute("peak_live_bytes", static_cast<int64_t>(host.program.getPeakLiveBytes().value_or(0)));
     json.attribute("fixed_bytes", static_cast<int64_t>(host.program.getFixedBytes().value_or(0)));
+    json.attribute("staging_bytes", static_cast<int64_t>(host.program.getStagingBytes().value_or(0)));
     json.attribute("thread_scratch_bytes", host.threadScratchBytes);
     llvm::MapVector<StringRef, int64_t> byKind;
     for (rt::TensorOp tensor : host.tensors)

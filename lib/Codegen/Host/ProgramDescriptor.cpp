@@ -83,6 +83,7 @@ llvm::Constant *ProgramDescriptor::build(const StepParts &parts) {
                       c.array(axisNames),
                       c.i32(host.mesh ? host.mesh.getNodes() : 1),
                       c.i64(*host.program.getArenaBytes()),
+                      c.i64(host.program.getStagingBytes().value_or(0)),
                       c.i64(host.threadScratchBytes),
                       c.i32(tensors.size()),
                       c.i32(host.kernelFunctions.size()),

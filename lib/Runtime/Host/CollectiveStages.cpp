@@ -15,8 +15,8 @@
 //   gather          between: places gather ((N-1) X); inside: nodes gather
 //   reduce-scatter  inside: each rank reduces what ranks of its place will have; between: these add that ((N-1) X)
 //
-// The partial sums of a reduce-scatter have no place in source or target: they go through the staging memory, in
-// pieces. In all as much is sent as without nodes.
+// The partial sums of a reduce-scatter have no place in source or target: they go through the staging memory at the end
+// of the arena, in pieces. In all as much is sent as without nodes.
 //
 // Sums are in the order of positions for every element, inside nodes and then over nodes: equal on all ranks, in all
 // runs.
@@ -67,7 +67,8 @@ char *SharedMemoryTransport::locate(const nd_collective_desc &desc, Place place,
   const Call &call = calls[desc.id];
   int member = call.group.memberAt(place.position);
   if (place.kind == Place::Staging)
-    return memory + layout.stagingOffset(member) + (place.part * stagedElements(call) + within) * call.elementBytes;
+    return memory + layout.arenaOffset(member) + program.arena_bytes - program.staging_bytes +
+           (place.part * stagedElements(call) + within) * call.elementBytes;
   OperandPlace base = placeOf(member, call.operandIndex + operand);
   const nd_collective_operand &strides = desc.operands[operand];
   bool isSource = place.kind == Place::Source;
@@ -194,10 +195,10 @@ bool SharedMemoryTransport::gatherOverNodes(nd_rank &rank, const nd_collective_d
   return true;
 }
 
-/// Elements of a slot: staging memory has one for each node in both halves, which pieces use in turns.
+/// Elements of a slot of the staging memory.
 int64_t SharedMemoryTransport::stagedElements(const Call &call) const {
-  int64_t elements = SharedMemoryLayout::stagingBytes / (2 * call.group.nodes()) / call.elementBytes;
-  return elements / shareGrain * shareGrain;
+  int64_t elements = program.staging_bytes / (2 * call.group.nodes()) / call.elementBytes;
+  return elements / ND_STAGING_GRAIN * ND_STAGING_GRAIN;
 }
 
 bool SharedMemoryTransport::scatterOverNodes(nd_rank &rank, const nd_collective_desc &desc) {
@@ -230,7 +231,7 @@ bool SharedMemoryTransport::take(nd_rank &rank, const nd_collective_desc &desc) 
   const Call &call = calls[desc.id];
   const RankGroup &group = call.group;
   int size = group.size(), own = group.position();
-  bool hierarchical = group.nodes() > 1 && group.inside() > 1;
+  bool hierarchical = isHierarchical(group);
   Range all{0, call.elements};
   switch (desc.kind) {
   case ND_ALL_REDUCE:

@@ -31,6 +31,12 @@ std::string SharedMemoryTransport::check(const nd_collective_desc &desc, const R
     return std::string(dtypeName(desc.dtype)) + " cannot be reduced between ranks";
   if (reduces && group.size() > maxGroup)
     return "too many ranks: " + std::to_string(group.size());
+  int64_t staged = desc.kind == ND_REDUCE_SCATTER && isHierarchical(group)
+                       ? nd_staging_bytes(group.nodes(), streamElements(desc), dtypeBytes(desc.dtype))
+                       : 0;
+  if (program.staging_bytes < staged)
+    return "its partial sums between nodes need " + std::to_string(staged) + " bytes, but the program has " +
+           std::to_string(program.staging_bytes) + " for them; this is an error of the compiler";
   return "";
 }
 
@@ -39,6 +45,7 @@ uint64_t SharedMemoryTransport::describeProgram() const {
   uint64_t hash = 14695981039346656037ull;
   auto add = [&](int64_t number) { hash = (hash ^ static_cast<uint64_t>(number)) * 1099511628211ull; };
   add(program.arena_bytes);
+  add(program.staging_bytes);
   add(program.num_nodes);
   for (int32_t id = 0; id < program.num_collectives; ++id) {
     const nd_collective_desc &desc = *program.collectives[id];

@@ -62,6 +62,7 @@ private:
     int position, part;
   };
 
+  static bool isHierarchical(const RankGroup &group) { return group.nodes() > 1 && group.inside() > 1; }
   std::string check(const nd_collective_desc &desc, const RankGroup &group) const;
   uint64_t describeProgram() const;
   RankStatus &statusOf(int rank) const { return *reinterpret_cast<RankStatus *>(memory + layout.statusOffset(rank)); }

@@ -7,6 +7,7 @@
 #ifndef ND_TEST_UNIT_RUNTIME_TESTMESH_H
 #define ND_TEST_UNIT_RUNTIME_TESTMESH_H
 
+#include "nd/Runtime/Core/CollectiveRows.h"
 #include "nd/Runtime/Core/Rank.h"
 #include "nd/Runtime/Core/SharedMemory.h"
 #include <algorithm>
@@ -43,6 +44,9 @@ public:
       desc.operands = collectives[i].operands.data();
       desc.sources = collectives[i].sources.data();
       pointers.push_back(&desc);
+      if (desc.kind == ND_REDUCE_SCATTER && nodes > 1) // at least what its group needs
+        program.staging_bytes =
+            std::max(program.staging_bytes, nd_staging_bytes(nodes, streamElements(desc), dtypeBytes(desc.dtype)));
     }
     program.num_collectives = static_cast<int32_t>(collectives.size());
     program.collectives = pointers.data();

@@ -180,6 +180,19 @@ TEST(TransportOverNodes, PartsArriveFromEverywhere) {
   }
 }
 
+TEST(TransportOverNodes, SumsThatHaveNoPlaceAreRefused) {
+  std::vector<Collective> list = {collective(ND_REDUCE_SCATTER, {0}, {33})};
+  Mesh mesh({4}, list, 2);
+  EXPECT_EQ(mesh.program.staging_bytes, 2 * 2 * 64 * 4); // two halves of two slots
+  mesh.program.staging_bytes -= 64;
+  std::vector<char> memory(SharedMemoryLayout(4, mesh.program).arenaOffset(0));
+  std::string error;
+  EXPECT_EQ(openTransport(mesh.program, 0, 4, memory.data(), /*spin=*/false, error), nullptr);
+  EXPECT_EQ(error,
+            "collective 'test' (here): its partial sums between nodes need 1024 bytes, but the program has 960 for "
+            "them; this is an error of the compiler");
+}
+
 TEST(TransportOverNodes, GroupsThatShareNodesUnevenlyAreRefused) {
   std::vector<Collective> list = {collective(ND_ALL_REDUCE, {1}, {4})};
   Mesh mesh({2, 3}, list, 3); // ranks 0 1 | 2 3 | 4 5

@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define ND_ABI_VERSION 3
+#define ND_ABI_VERSION 4
 #define ND_MAX_RANK 8
 #define ND_MAX_AXES 8
 #define ND_MAX_DIM_AXES 8 /* that shard one dimension */
@@ -205,6 +205,7 @@ typedef struct {
   const char *axis_names[ND_MAX_AXES];
   int32_t num_nodes;            /* the ranks fill them one after the other, each with as many; 0 is 1 */
   int64_t arena_bytes;          /* planned, without threads' scratch and library workspace */
+  int64_t staging_bytes;        /* the last of them: partial sums of reduce-scatters on their way to another node */
   int64_t thread_scratch_bytes; /* per thread: the largest of any op */
   int32_t num_tensors, num_kernels, num_gemms, num_attentions, num_collectives;
   const nd_tensor_desc *tensors;
@@ -246,6 +247,16 @@ static inline int64_t nd_attention_scratch_bytes(const nd_attention_desc *d) {
   int64_t converted = d->dtype == ND_F32 ? 0 : d->keys * width * 4;
   return (2 * ND_ATTENTION_BLOCK + 1) * row + 4 * ND_ATTENTION_BLOCK * 4 + chunks + converted +
          3 * ND_ATTENTION_BLOCK * width * 4 + 512;
+}
+
+/// What a rank needs for the partial sums of a reduce-scatter over nodes: in both halves, which pieces use in turns, a
+/// slot for each node, of as many elements as a rank receives, in all at most 2 MiB.
+#define ND_STAGING_GRAIN 32
+#define ND_MAX_STAGING_BYTES (2 << 20)
+static inline int64_t nd_staging_bytes(int64_t nodes, int64_t elements, int64_t element_bytes) {
+  int64_t slot = (elements + ND_STAGING_GRAIN - 1) / ND_STAGING_GRAIN * ND_STAGING_GRAIN;
+  int64_t bytes = 2 * nodes * slot * element_bytes;
+  return bytes < ND_MAX_STAGING_BYTES ? bytes : ND_MAX_STAGING_BYTES;
 }
 
 /// The whole of an executable's main.

@@ -58,12 +58,7 @@ public:
       : ranks(ranks), collectives(program.num_collectives), arenaBytes(round(program.arena_bytes, hugePage)) {
     for (int32_t i = 0; i < program.num_collectives; ++i)
       operands += program.collectives[i]->num_operands;
-    if (program.num_nodes > 1)
-      staged = stagingBytes;
   }
-
-  /// Of a rank, for partial sums on their way to another node.
-  static constexpr int64_t stagingBytes = 2 << 20;
 
   int64_t statusOffset(int64_t rank) const { return sizeof(JobStatus) + rank * sizeof(RankStatus); }
   /// `first` is the lowest rank of the group.
@@ -74,8 +69,7 @@ public:
   int64_t placeOffset(int64_t rank, int64_t operand) const {
     return round(stateOffset(collectives, 0), page) + (rank * operands + operand) * sizeof(OperandPlace);
   }
-  int64_t stagingOffset(int64_t rank) const { return round(placeOffset(ranks, 0), hugePage) + rank * staged; }
-  int64_t arenaOffset(int64_t rank) const { return stagingOffset(ranks) + rank * arenaBytes; }
+  int64_t arenaOffset(int64_t rank) const { return round(placeOffset(ranks, 0), hugePage) + rank * arenaBytes; }
   int64_t controlBytes() const { return round(statusOffset(ranks), page); }
   int64_t totalBytes() const { return arenaOffset(ranks); }
 
@@ -83,7 +77,7 @@ private:
   static constexpr int64_t page = 4096, hugePage = 2 << 20;
   static int64_t round(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-  int64_t ranks, collectives = 0, operands = 0, arenaBytes = 0, staged = 0;
+  int64_t ranks, collectives = 0, operands = 0, arenaBytes = 0;
 };
 
 } // namespace nd::rt

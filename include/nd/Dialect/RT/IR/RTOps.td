@@ -17,11 +17,13 @@ def RT_ProgramOp : RT_Op<"program", [IsolatedFromAbove, NoTerminator, SingleBloc
   let summary = "one step of one rank";
   let description = [{
     The body is a straight line of `rt` operations and loops of them (`rt.repeat`). After `rt-plan-memory` it says how large the arena is
-    (`arena_bytes`), the largest sum of bytes live at one time (`peak_live_bytes`), and the part of the arena at fixed
-    offsets (`fixed_bytes`).
+    (`arena_bytes`), the largest sum of bytes live at one time (`peak_live_bytes`), the part of the arena at fixed
+    offsets (`fixed_bytes`), and what of its end the transport has for partial sums on their way to another node
+    (`staging_bytes`, none where there are none).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$arena_bytes,
-                       OptionalAttr<I64Attr>:$peak_live_bytes, OptionalAttr<I64Attr>:$fixed_bytes);
+                       OptionalAttr<I64Attr>:$peak_live_bytes, OptionalAttr<I64Attr>:$fixed_bytes,
+                       OptionalAttr<I64Attr>:$staging_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name attr-dict-with-keyword $body";
   let skipDefaultBuilders = 1;
