@@ -39,9 +39,20 @@ public:
     if (!meshes.empty())
       mesh = *meshes.begin();
     report.axes = placedAxes(mesh);
-    llvm::Expected<NodeLayout> layout = placeMesh(mesh, report.system, nodes);
-    if (!layout)
-      return module.emitError() << llvm::toString(layout.takeError());
+    // What a rank sends to other nodes is what its program does: it is built for a number of nodes.
+    int64_t built = mesh ? static_cast<int64_t>(mesh.getNodes()) : 1;
+    if (nodes != 0 && mesh && nodes != built)
+      return mesh.emitError() << "--nodes=" << nodes << ": this step was built for " << built
+                              << (built == 1 ? " node" : " nodes")
+                              << " and runs as such; build it with --nodes=" << nodes << ", or leave the option out";
+    llvm::Expected<NodeLayout> layout = placeMesh(mesh, report.system, mesh ? built : nodes);
+    if (!layout) {
+      InFlightDiagnostic error = (mesh ? mesh.emitError() : module.emitError()) << llvm::toString(layout.takeError());
+      if (nodes == 0)
+        error.attachNote() << "the step was built for " << built << (built == 1 ? " node" : " nodes")
+                           << "; build it with the --system or --nodes that it shall run on";
+      return error;
+    }
     for (const PlacedAxis &axis : report.axes)
       report.axisShapes.push_back(layout->shapeOf(ArrayRef<StringRef>(axis.name)));
     report.ranks = layout->getNumRanks();
