@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Pipelines/StepOptionsCL.h"
+#include "nd/Sharding/Options.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace nd;
 namespace cl = llvm::cl;
@@ -166,4 +168,34 @@ llvm::Expected<StepOptions> StepOptionsCL::get() const {
   if (llvm::Error error = result.validate())
     return std::move(error);
   return result;
+}
+
+std::vector<std::string> StepOptionsCL::getWarnings() const {
+  ShardingOptions mesh = llvm::cantFail(ShardingOptions::parse(options->shard, options->ranks));
+  auto sizeOf = [&](AxisRole role) {
+    const ShardingOptions::Axis *axis = mesh.findAxis(role);
+    return axis ? axis->size : 0;
+  };
+  // fsdp goes over the ranks of cp too, once it is named.
+  int64_t fsdp = sizeOf(AxisRole::shard), cp = sizeOf(AxisRole::context), tp = sizeOf(AxisRole::tensor);
+  int64_t sharded = fsdp * std::max<int64_t>(cp, 1);
+  constexpr llvm::StringLiteral ofFSDP = "shards parameters, gradients and optimizer state over N ranks";
+  struct {
+    const cl::Option &option;
+    llvm::StringRef axis;
+    int64_t ranks;
+    llvm::StringRef does;
+  } const about[] = {{options->zero, "fsdp", sharded, ofFSDP},
+                     {options->keepGathered, "fsdp", sharded, ofFSDP},
+                     {options->fsdpUnit, "fsdp", sharded, ofFSDP},
+                     {options->cpMode, "cp", cp, "shards the sequence over N ranks"},
+                     {options->sequenceParallel, "tp", tp, "shards products over N ranks"}};
+  std::vector<std::string> warnings;
+  for (const auto &entry : about)
+    if (entry.option.getNumOccurrences() && entry.ranks <= 1)
+      warnings.push_back(llvm::formatv(
+          "--{0} changes nothing: the mesh {1} has {2}; {3}N in --shard {4}", entry.option.ArgStr, mesh.str(),
+          entry.ranks == 0 ? ("no axis " + entry.axis).str() : ("one rank along " + entry.axis).str(), entry.axis,
+          entry.does));
+  return warnings;
 }

@@ -185,6 +185,8 @@ int main(int argc, char **argv) {
   llvm::Expected<nd::StepOptions> options = stepOptions.get();
   if (!options)
     return fail(llvm::toString(options.takeError()));
+  for (const std::string &warning : stepOptions.getWarnings())
+    llvm::WithColor::warning(llvm::errs(), "nd-opt") << warning << "\n";
   if (stepOptions.anyGiven())
     addStepPipeline(config, *options);
   if (!stages.empty())

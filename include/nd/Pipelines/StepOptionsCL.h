@@ -24,6 +24,9 @@ public:
   /// The options as given, validated. Call it after the command line was parsed.
   llvm::Expected<StepOptions> get() const;
 
+  /// What to tell about options that were given, and that the mesh has no ranks for. The options are valid.
+  std::vector<std::string> getWarnings() const;
+
 private:
   struct Options;
   std::unique_ptr<Options> options;
