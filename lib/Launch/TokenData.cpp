@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "nd/Launch/TokenData.h"
-#include "nd/Launch/Manifest.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -58,7 +57,26 @@ Expected<TokenFormat> nd::launch::inspectTokenFile(StringRef path, StringRef dty
   if (status.getSize() % format.tokenBytes != 0)
     return makeError(path + ": " + Twine(status.getSize()) + " bytes are no whole number of " +
                      Twine(format.tokenBytes * 8) + "-bit tokens: the file is truncated, or its type is another");
+  format.tokens = static_cast<int64_t>(status.getSize()) / format.tokenBytes;
   return format;
+}
+
+std::string nd::launch::describeRepeats(const Manifest &manifest, StringRef path, int64_t tokens) {
+  auto ids = find_if(manifest.tensors, [](const TensorInfo &tensor) {
+    return tensor.kind == "input" && (tensor.name == "input_ids" || tensor.name == "labels");
+  });
+  if (ids == manifest.tensors.end() || ids->globalShape.size() < 2)
+    return "";
+  int64_t sequence = ids->globalShape.back(), perStep = 1; // [batch, sequence], or with microbatches in front
+  for (int64_t extent : ArrayRef<int64_t>(ids->globalShape).drop_back())
+    perStep *= extent;
+  int64_t samples = (tokens - 1) / sequence;
+  if (samples < 1 || samples >= perStep)
+    return "";
+  return formatv(
+      "{0} has {1} {2} of {3} tokens, but a step takes {4}: samples repeat within every step; give more data, "
+      "or build the program for a smaller batch",
+      path, samples, samples == 1 ? "sample" : "samples", sequence, perStep);
 }
 
 Error nd::launch::writeSidecar(StringRef tokenFile, const TokenFormat &format, int64_t tokens, StringRef tokenizer) {

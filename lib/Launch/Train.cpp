@@ -58,6 +58,8 @@ Error Training::checkOptions() {
   if (!inspected)
     return inspected.takeError();
   format = *inspected;
+  if (std::string repeats = describeRepeats(manifest, options.data, format.tokens); !repeats.empty())
+    errs() << "nd-run: warning: " << repeats << '\n';
   std::string folder = weightsFolderOf(manifest, options.weights);
   Expected<std::vector<FileSlice>> planned = planWeights(manifest, folder);
   if (!planned)

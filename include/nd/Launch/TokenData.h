@@ -7,6 +7,7 @@
 #ifndef ND_LAUNCH_TOKENDATA_H
 #define ND_LAUNCH_TOKENDATA_H
 
+#include "nd/Launch/Manifest.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -16,6 +17,7 @@ namespace nd::launch {
 struct TokenFormat {
   int32_t tokenBytes = 2; ///< uint16 or uint32
   int64_t vocabulary = 0; ///< 0: unknown
+  int64_t tokens = 0;     ///< in the file
 };
 
 /// tokens.bin -> tokens.json.
@@ -27,6 +29,10 @@ llvm::Expected<int32_t> parseTokenType(llvm::StringRef name);
 /// Finds out how a file's tokens are stored: by its sidecar, or by `dtype` where that is not empty. Checks that the
 /// file is one.
 llvm::Expected<TokenFormat> inspectTokenFile(llvm::StringRef path, llvm::StringRef dtype);
+
+/// What to tell about a file that has fewer samples than a step of the program takes, or nothing. One that has none is
+/// an error of the ranks.
+std::string describeRepeats(const Manifest &manifest, llvm::StringRef path, int64_t tokens);
 
 /// Writes a sidecar.
 llvm::Error writeSidecar(llvm::StringRef tokenFile, const TokenFormat &format, int64_t tokens,
