@@ -89,7 +89,8 @@ std::vector<std::string> nd::launch::resultNames(const Manifest &manifest) {
   return names;
 }
 
-Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringRef output, int threads) {
+Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringRef output, int threads,
+                              bool ignoreMemory) {
   if (sys::fs::exists(output) && !sys::fs::is_regular_file(output))
     return makeError("-o " + output + " exists and is not a file");
   Expected<SafetensorsFile> file = readSafetensors(input);
@@ -101,6 +102,7 @@ Error nd::launch::callProgram(const Manifest &manifest, StringRef input, StringR
 
   JobOptions options;
   options.threads = threads;
+  options.ignoreMemory = ignoreMemory;
   Expected<std::unique_ptr<Job>> job = Job::start(manifest, options);
   if (!job)
     return job.takeError();

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Cores.h"
+#include "ControlGroups.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -20,12 +20,6 @@ using namespace llvm;
 using namespace nd::launch;
 
 namespace {
-
-/// A small file of the system, without the line's end; empty where there is none.
-std::string readLine(const Twine &path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFileAsStream(path);
-  return buffer ? (*buffer)->getBuffer().split('\n').first.str() : "";
-}
 
 SmallVector<int> visibleCores() {
   SmallVector<int> cores;
@@ -44,29 +38,15 @@ double coreLimit() {
     if (limit > 0)
       tightest = tightest == 0 ? limit : std::min(tightest, limit);
   };
-  ErrorOr<std::unique_ptr<MemoryBuffer>> groups = MemoryBuffer::getFileAsStream("/proc/self/cgroup");
-  SmallVector<StringRef> lines;
-  if (groups)
-    (*groups)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
-  for (StringRef line : lines) { // hierarchy:controllers:path
-    auto [controllers, path] = line.split(':').second.split(':');
-    bool unified = controllers.empty();
-    if (!unified && !is_contained(split(controllers, ','), "cpu"))
-      continue;
-    // In a container the path may be that of the host: then the group is the root of what is mounted.
-    for (StringRef group = path;; group = group.rsplit('/').first) {
-      std::string folder = ("/sys/fs/cgroup" + Twine(unified ? "" : "/cpu") + group.rtrim('/')).str();
-      if (unified) {
-        std::string limit = readLine(folder + "/cpu.max");
-        auto [quota, period] = StringRef(limit).split(' ');
-        apply(parseCoreLimit(quota, period));
-      } else {
-        apply(parseCoreLimit(readLine(folder + "/cpu.cfs_quota_us"), readLine(folder + "/cpu.cfs_period_us")));
-      }
-      if (group.empty() || group == "/")
-        break;
+  forEachControlGroup("cpu", SystemFiles(), [&](StringRef folder, bool unified) {
+    if (unified) {
+      std::string limit = readLine(folder + "/cpu.max");
+      auto [quota, period] = StringRef(limit).split(' ');
+      apply(parseCoreLimit(quota, period));
+    } else {
+      apply(parseCoreLimit(readLine(folder + "/cpu.cfs_quota_us"), readLine(folder + "/cpu.cfs_period_us")));
     }
-  }
+  });
   return tightest;
 }
 

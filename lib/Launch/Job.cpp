@@ -7,6 +7,7 @@
 #include "nd/Launch/Job.h"
 #include "Cores.h"
 #include "JobProcess.h"
+#include "MachineMemory.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,21 +65,21 @@ nd::rt::RankStatus &Job::status(int64_t rank) const {
   return *reinterpret_cast<rt::RankStatus *>(shared + layout.statusOffset(rank));
 }
 
-/// Arenas are touched as a whole, so what cannot fit is refused before the system starts to kill processes.
-static Error checkMemory(const Manifest &manifest) {
-  struct sysinfo info;
-  if (sysinfo(&info) != 0)
+/// Arenas are touched as a whole, so what cannot fit is refused before the system starts to kill processes. The folder
+/// ND_PROC, if given, is read instead of /proc.
+static Error checkMachine(const Manifest &manifest, int threads, bool startAnyway) {
+  SystemFiles files;
+  if (const char *folder = getenv("ND_PROC"))
+    files.processes = folder;
+  std::optional<AvailableMemory> memory = findAvailableMemory(files);
+  if (!memory)
     return Error::success();
-  double machine = static_cast<double>(info.totalram) * info.mem_unit;
-  double needed = static_cast<double>(manifest.arenaBytes) * static_cast<double>(manifest.ranks);
-  if (needed <= machine)
-    return Error::success();
-  constexpr double gibibyte = 1073741824;
-  return makeError(
-      formatv("the {0} ranks need {1:f1} GiB of memory for their arenas and this machine has {2:f1}; use fewer "
-              "ranks or a smaller batch",
-              manifest.ranks, needed / gibibyte, machine / gibibyte)
-          .str());
+  Expected<std::string> warning = checkMemory(manifest, threads, *memory, startAnyway);
+  if (!warning)
+    return warning.takeError();
+  if (!warning->empty())
+    errs() << "nd-run: warning: " << *warning << '\n';
+  return Error::success();
 }
 
 Error Job::createSharedMemory() {
@@ -116,7 +116,7 @@ Expected<std::unique_ptr<Job>> Job::start(const Manifest &manifest, const JobOpt
   std::unique_ptr<Job> job(new Job(manifest));
   job->threads = options.threads > 0 ? options.threads : std::max<int>(1, availableCores() / manifest.ranks);
   job->bound = options.bind && job->claims->claim(job->threads * manifest.ranks);
-  if (Error error = checkMemory(manifest))
+  if (Error error = checkMachine(manifest, job->threads, options.ignoreMemory))
     return std::move(error);
   if (Error error = job->createSharedMemory())
     return std::move(error);

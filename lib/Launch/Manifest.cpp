@@ -175,8 +175,10 @@ Error Reader::fill(Manifest &manifest, json::Object &object) {
              info->getBoolean("scalar").value_or(false)});
   if (json::Object *model = fields.getObject("model"))
     manifest.model = std::move(*model);
-  if (const json::Object *memory = fields.getObject("memory"))
+  if (const json::Object *memory = fields.getObject("memory")) {
     manifest.arenaBytes = memory->getInteger("arena_bytes").value_or(0);
+    manifest.threadScratchBytes = memory->getInteger("thread_scratch_bytes").value_or(0);
+  }
   if (json::Object *step = fields.getObject("step"))
     manifest.step = std::move(*step);
   if (Error error = checkParts(path, manifest))

@@ -91,6 +91,7 @@ Error Training::startJob() {
   JobOptions jobOptions;
   jobOptions.threads = options.threads;
   jobOptions.bind = options.bind;
+  jobOptions.ignoreMemory = options.ignoreMemory;
   jobOptions.totalSteps = options.steps;
   jobOptions.tokenFile = options.data;
   jobOptions.tokenBytes = format.tokenBytes;

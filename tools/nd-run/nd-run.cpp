@@ -53,6 +53,8 @@ struct Options {
       cl::desc("Whether each thread has a core of its own to run on: where there are as many that "
                "no other job took (auto), or never [off]"),
       cl::init("off"), cl::value_desc("auto|off"), cl::cat(category)};
+  cl::opt<bool> ignoreMemory{"ignore-memory", cl::desc("Start ranks that this machine has too little memory for"),
+                             cl::cat(category)};
   cl::opt<std::string> call{"call", cl::desc("Run the program once on the tensors of this safetensors file"),
                             cl::value_desc("in.safetensors"), cl::cat(category)};
   cl::opt<std::string> output{"o", cl::desc("Where --call writes the results"), cl::value_desc("out.safetensors"),
@@ -126,7 +128,7 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
   if (!options.call.empty() || !options.output.empty()) {
     if (options.call.empty() || options.output.empty())
       return nd::launch::makeError("--call in.safetensors and -o out.safetensors belong together");
-    return nd::launch::callProgram(*manifest, options.call, options.output, options.threads);
+    return nd::launch::callProgram(*manifest, options.call, options.output, options.threads, options.ignoreMemory);
   }
   nd::launch::TrainOptions train;
   train.data = options.data;
@@ -140,6 +142,7 @@ Error runProgram(const Options &options, const nd::StepOptionsCL &stepOptions, s
   train.shuffle = !options.noShuffle;
   train.threads = options.threads;
   train.bind = options.bind == "auto";
+  train.ignoreMemory = options.ignoreMemory;
   if (cl::getRegisteredOptions().lookup("seed")->getNumOccurrences())
     train.seed = step->seed;
   return nd::launch::trainProgram(*manifest, train, interrupted);

@@ -16,7 +16,8 @@ namespace nd::launch {
 std::vector<std::string> resultNames(const Manifest &manifest);
 
 /// Runs the program once: arguments from one safetensors file, results into another.
-llvm::Error callProgram(const Manifest &manifest, llvm::StringRef input, llvm::StringRef output, int threads);
+llvm::Error callProgram(const Manifest &manifest, llvm::StringRef input, llvm::StringRef output, int threads,
+                        bool ignoreMemory);
 
 } // namespace nd::launch
 

@@ -25,6 +25,7 @@ struct JobOptions {
   int threads = 0; ///< of each rank; 0: cores / ranks, at least 1
   /// Binds each thread to a core of its own, where there are as many that no other job has bound threads to.
   bool bind = false;
+  bool ignoreMemory = false; ///< starts ranks for which there is too little memory
   int64_t totalSteps = 1;
   std::string tokenFile; ///< empty: the run takes no tokens
   int32_t tokenBytes = 2;

@@ -64,6 +64,7 @@ struct Manifest {
   std::vector<CollectiveInfo> collectives;
   llvm::json::Object model, step;
   int64_t arenaBytes = 0; ///< planned, of a rank; 0: unknown
+  int64_t threadScratchBytes = 0;
 
   /// That of the mesh; the executables have the same.
   uint64_t meshFingerprint() const;

@@ -23,6 +23,7 @@ struct TrainOptions {
   bool shuffle = true;
   int threads = 0;
   bool bind = false;
+  bool ignoreMemory = false;
 };
 
 /// Trains: weights in, steps on a token file, weights out. `interrupted` says whether the user stopped it.
