@@ -266,6 +266,14 @@ TokenTiles::Grid TokenTiles::gridOf(int64_t tokens) const {
   return grid;
 }
 
+SmallVector<int64_t> TokenTiles::partOf(ArrayRef<int64_t> shape, const Roles &valueRoles, const Box &box) const {
+  SmallVector<int64_t> part(shape);
+  for (auto [size, role] : llvm::zip_equal(part, valueRoles))
+    if (isToken(role))
+      size = box.sizes[role];
+  return part;
+}
+
 Value TokenTiles::cut(OpBuilder &builder, Value value, const Roles &valueRoles, const Box &box) const {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
   auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
@@ -300,8 +308,24 @@ Value TokenTiles::join(OpBuilder &builder, SmallVector<Value> parts, const Roles
   return parts.front();
 }
 
-Operation *TokenTiles::tileOp(OpBuilder &builder, Operation *op, const Box &box, DenseMap<Value, Value> &parts) const {
+Value TokenTiles::tileIota(OpBuilder &builder, IotaOp iota, const Roles &valueRoles, const Box &box) const {
+  RankedTensorType type = iota.getType();
+  int64_t dim = iota.getDim(), role = valueRoles[dim];
+  Location loc = iota.getLoc();
+  // All tokens' numbers, in one dimension: what a chunk or a rank would count by itself starts at zero.
+  auto all = RankedTensorType::get({type.getDimSize(dim)}, type.getElementType());
+  Value numbers = IotaOp::create(builder, loc, all, 0, iota.getShardAxesAttr());
+  SmallVector<int64_t> shape = partOf(type.getShape(), valueRoles, box);
+  return broadcastTo(builder, loc, slice(builder, loc, numbers, 0, box.starts[role], box.sizes[role]), shape, {dim});
+}
+
+void TokenTiles::tileOp(OpBuilder &builder, Operation *op, const Box &box, DenseMap<Value, Value> &parts,
+                        int64_t &instance) const {
   const OpRoles &opRoles = roles.find(op)->second;
+  if (auto iota = dyn_cast<IotaOp>(op); iota && isToken(opRoles.results[0][iota.getDim()])) {
+    parts[iota] = tileIota(builder, iota, opRoles.results[0], box);
+    return;
+  }
   SmallVector<Value> operands;
   for (auto [operand, operandRoles] : llvm::zip_equal(op->getOperands(), opRoles.operands)) {
     Value &part = parts[operand];
@@ -311,16 +335,12 @@ Operation *TokenTiles::tileOp(OpBuilder &builder, Operation *op, const Box &box,
   }
   Operation *copy = builder.clone(*op);
   copy->setOperands(operands);
-  for (auto [result, resultRoles] : llvm::zip_equal(copy->getResults(), opRoles.results)) {
-    SmallVector<int64_t> shape(tensorTypeOf(result).getShape());
-    for (auto [size, role] : llvm::zip_equal(shape, resultRoles))
-      if (isToken(role))
-        size = box.sizes[role];
-    result.setType(tensorTypeOf(result).clone(shape));
-  }
+  for (auto [result, resultRoles] : llvm::zip_equal(copy->getResults(), opRoles.results))
+    result.setType(tensorTypeOf(result).clone(partOf(tensorTypeOf(result).getShape(), resultRoles, box)));
   for (auto [result, part] : llvm::zip_equal(op->getResults(), copy->getResults()))
     parts[result] = part;
-  return copy;
+  if (copy->hasAttr("instance"))
+    copy->setAttr("instance", builder.getI64IntegerAttr(instance++));
 }
 
 void TokenTiles::tile(int64_t tokens, int64_t &instance) {
@@ -336,11 +356,8 @@ void TokenTiles::tile(int64_t tokens, int64_t &instance) {
   Operation *start = region.back();
   for (const auto &[number, box] : llvm::enumerate(grid.boxes)) {
     DenseMap<Value, Value> parts;
-    for (Operation *op : region) {
-      Operation *copy = tileOp(builder, op, box, parts);
-      if (copy->hasAttr("instance"))
-        copy->setAttr("instance", builder.getI64IntegerAttr(instance++));
-    }
+    for (Operation *op : region)
+      tileOp(builder, op, box, parts, instance);
     for (auto &[result, chunks] : outputs) {
       Value part = parts.lookup(result);
       auto owner = cast<OpResult>(result);

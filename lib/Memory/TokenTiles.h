@@ -72,8 +72,11 @@ private:
   }
 
   Grid gridOf(int64_t tokens) const;
-  mlir::Operation *tileOp(mlir::OpBuilder &builder, mlir::Operation *op, const Box &box,
-                          llvm::DenseMap<mlir::Value, mlir::Value> &parts) const;
+  /// The part of an operation for a box; a collective takes the next `instance`.
+  void tileOp(mlir::OpBuilder &builder, mlir::Operation *op, const Box &box,
+              llvm::DenseMap<mlir::Value, mlir::Value> &parts, int64_t &instance) const;
+  mlir::Value tileIota(mlir::OpBuilder &builder, IotaOp iota, const Roles &roles, const Box &box) const;
+  llvm::SmallVector<int64_t> partOf(llvm::ArrayRef<int64_t> shape, const Roles &roles, const Box &box) const;
   mlir::Value cut(mlir::OpBuilder &builder, mlir::Value value, const Roles &roles, const Box &box) const;
   mlir::Value join(mlir::OpBuilder &builder, llvm::SmallVector<mlir::Value> parts, const Roles &roles,
                    llvm::ArrayRef<int64_t> counts) const;
