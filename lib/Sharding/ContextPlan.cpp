@@ -39,6 +39,13 @@ Value sumRepeated(OpBuilder &builder, Value gradient, int64_t times) {
   return reduceSum(builder, gradient.getLoc(), reshape(builder, gradient.getLoc(), gradient, shape), {2});
 }
 
+/// Whether queries and keys are places of the sequence. If not, as between a sequence and one that its ranks hold
+/// whole, keys are gathered where they are shards. Where no sequence is known, all are taken to be.
+bool isWithin(AttentionOp attention, const Analysis &analysis, const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+  auto has = [&](Value value) { return llvm::is_contained(sequenceDimsOf(value, analysis, sequence), 2); };
+  return sequence.empty() || (has(attention.getQuery()) && has(attention.getKey()));
+}
+
 class ContextPlan {
 public:
   ContextPlan(Program &program, const ShardingOptions &options, int64_t ranks)
@@ -48,22 +55,40 @@ public:
   }
 
   LogicalResult run() {
-    bool inOrder = true, found = false;
-    for (Operation &op : program.getBody())
-      if (auto attention = dyn_cast<AttentionOp>(op)) {
+    if (program.getBody().getOps<AttentionOp>().empty())
+      return success();
+    FailureOr<Analysis> analysis = Analysis::get(program);
+    if (failed(analysis))
+      return failure();
+    llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, *analysis);
+    bool inOrder = true;
+    for (auto attention : program.getBody().getOps<AttentionOp>()) {
+      Choice choice{attention, "gather", 1, isWithin(attention, *analysis, sequence)};
+      if (choice.isWithin) {
         FailureOr<StringRef> mode = modeOf(attention);
         if (failed(mode))
           return failure();
-        modes.push_back(*mode);
+        choice.mode = *mode;
+        choice.repeats = *mode == "ulysses" ? *keyRepeats(attention) : 1;
         inOrder &= *mode == "ulysses";
-        found = true;
       }
-    if (found && !inOrder && failed(chooseOrder()))
-      return failure();
-    return mark();
+      choices.push_back(choice);
+    }
+    // Where nothing is known to be a sequence, nothing is stored otherwise.
+    if (!inOrder && !sequence.empty())
+      chooseOrder(*analysis);
+    mark();
+    return success();
   }
 
 private:
+  struct Choice {
+    AttentionOp op;
+    StringRef mode;
+    int64_t repeats; ///< of each key head
+    bool isWithin;   ///< queries and keys are places of the sequence
+  };
+
   /// Why a mode does not fit, or nothing.
   std::string obstacle(AttentionOp attention, StringRef mode) {
     int64_t heads = attention.getQuery().getType().getDimSize(1), keyHeads = attention.getKey().getType().getDimSize(1);
@@ -106,55 +131,41 @@ private:
   }
 
   /// Zig-zag, so that all ranks have the same work, unless something depends on places.
-  LogicalResult chooseOrder() {
-    FailureOr<Analysis> analysis = Analysis::get(program);
-    if (failed(analysis))
-      return failure();
-    if (findSequence(program, *analysis).empty())
-      return success(); // nothing is known to be one, so nothing is stored otherwise
-    std::optional<PlaceDependence> fixed = findPlaceDependence(program, *analysis);
+  void chooseOrder(const Analysis &analysis) {
+    std::optional<PlaceDependence> fixed = findPlaceDependence(program, analysis);
     if (!fixed)
       order = zigZag(ranks);
-    else if (llvm::any_of(program.getBody().getOps<AttentionOp>(), [](AttentionOp op) { return op.getCausal(); }))
+    else if (llvm::any_of(choices, [](Choice &choice) { return choice.op.getCausal(); }))
       fixed->op->emitWarning() << fixed->what
                                << ", so cp keeps the sequence in its order instead of zig-zag: later ranks of cp have "
                                   "more to compute; take places from position_ids to balance them";
-    return success();
   }
 
-  LogicalResult mark() {
-    Builder builder(program.function.getContext());
-    size_t next = 0;
-    struct Marked {
-      AttentionOp op;
-      StringRef mode;
-      int64_t repeats;
-    };
-    SmallVector<Marked> marked;
-    auto markOne = [&](auto op, StringRef mode) {
-      op.setCpMode(mode);
-      if (!order.empty())
-        op.setOrderAttr(builder.getDenseI64ArrayAttr(order));
-    };
-    for (Operation &op : llvm::make_early_inc_range(program.getBody())) {
-      if (auto attention = dyn_cast<AttentionOp>(op)) {
-        StringRef mode = modes[next++];
-        int64_t repeats = mode == "ulysses" ? *keyRepeats(attention) : 1;
-        markOne(attention, mode);
-        marked.push_back({attention, mode, repeats});
-        if (repeats > 1) {
-          OpBuilder builder(attention);
-          attention.getKeyMutable().assign(repeatHeads(builder, attention.getKey(), repeats));
-          attention.getValueMutable().assign(repeatHeads(builder, attention.getValue(), repeats));
-        }
-      } else if (auto gradient = dyn_cast<AttentionGradOp>(op)) {
-        auto *it = llvm::find_if(marked, [&](Marked &entry) { return entry.op.getLse() == gradient.getLse(); });
-        markOne(gradient, it == marked.end() ? StringRef("gather") : it->mode);
-        if (it != marked.end() && it->repeats > 1)
-          takeRepeatedKeys(gradient, it->op, it->repeats);
-      }
+  template <typename AttentionLike> void markOne(AttentionLike op, const Choice &choice) {
+    op.setCpMode(choice.mode);
+    if (!order.empty() && choice.isWithin)
+      op.setOrderAttr(Builder(op.getContext()).getDenseI64ArrayAttr(order));
+  }
+
+  void mark() {
+    for (Choice &choice : choices) {
+      markOne(choice.op, choice);
+      if (choice.repeats == 1)
+        continue;
+      OpBuilder builder(choice.op);
+      choice.op.getKeyMutable().assign(repeatHeads(builder, choice.op.getKey(), choice.repeats));
+      choice.op.getValueMutable().assign(repeatHeads(builder, choice.op.getValue(), choice.repeats));
     }
-    return success();
+    for (auto gradient : llvm::make_early_inc_range(program.getBody().getOps<AttentionGradOp>())) {
+      auto *it = llvm::find_if(choices, [&](Choice &choice) { return choice.op.getLse() == gradient.getLse(); });
+      if (it == choices.end()) {
+        gradient.setCpMode("gather");
+        continue;
+      }
+      markOne(gradient, *it);
+      if (it->repeats > 1)
+        takeRepeatedKeys(gradient, it->op, it->repeats);
+    }
   }
 
   /// Backward reads what forward has exchanged.
@@ -175,7 +186,7 @@ private:
   Program &program;
   const ShardingOptions &options;
   int64_t ranks, tensorRanks = 1;
-  SmallVector<StringRef> modes;
+  SmallVector<Choice> choices;
   SmallVector<int64_t> order;
 };
 
@@ -280,6 +291,8 @@ std::optional<PlaceDependence> nd::findPlaceDependence(Program &program, const A
                                                     " has the sequence in two dimensions"};
   for (const Analysis::Step &step : analysis.getSteps()) {
     if (auto attention = dyn_cast<AttentionOp>(step.op)) {
+      if ((attention.getCausal() || attention.getWindow()) && !isWithin(attention, analysis, sequence))
+        return PlaceDependence{step.op, "'nd.attention' compares places of two sequences"};
       std::string own = findOwnPlaces(attention, analysis, sequence);
       if (!own.empty())
         return PlaceDependence{step.op, "'nd.attention' has " + own + " that no input of batch and sequence gives"};

@@ -17,7 +17,7 @@
 //
 // Positions, documents, key paddings and masks that inputs [batch, sequence] give are stored like these. Where
 // something depends on places otherwise (an iota, a mask that is an input of its own), the sequence keeps its order in
-// all modes.
+// all modes. Attention whose queries or keys are no places of the sequence takes "gather" and no order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,6 +28,16 @@ std::string listOf(ArrayRef<int64_t> numbers) {
   return llvm::join(llvm::map_range(numbers, [](int64_t number) { return std::to_string(number); }), ", ");
 }
 
+/// Whether it asks where a query or a key stands.
+template <typename AttentionLike> bool knowsPlaces(AttentionLike op) {
+  return op.getCausal() || op.getWindow() || op.getValid();
+}
+
+bool knowsPlaces(Operation *op) {
+  auto attention = dyn_cast<AttentionOp>(op);
+  return attention ? knowsPlaces<AttentionOp>(attention) : knowsPlaces<AttentionGradOp>(cast<AttentionGradOp>(op));
+}
+
 template <typename AttentionLike> bool isStep(AttentionLike op) { return op.getKeyShards() != 1 && !op.isRing(); }
 
 /// The steps that were made, which have to be those that are needed.
@@ -66,7 +76,7 @@ LogicalResult LocalVerifier::verifyOrder() {
       return failure();
   }
   WalkResult walked = program.function.walk([&](Operation *op) {
-    if (!stored || !isa<AttentionOp, AttentionGradOp>(op))
+    if (!stored || !isa<AttentionOp, AttentionGradOp>(op) || !knowsPlaces(op))
       return WalkResult::advance();
     return WalkResult(
         compare(op->getAttrOfType<DenseI64ArrayAttr>("order"), "'" + op->getName().getStringRef().str() + "'", op));
