@@ -173,10 +173,17 @@ private:
     }
   }
 
-  /// Operations of the update that compute element by element from a gradient follow its shape.
+  /// Operations of the update that compute element by element from a gradient follow its shape; sums count zeros.
   void growBehind(Value value, ArrayRef<int64_t> from, const Layout &layout) {
     describeResults(value, layout);
-    for (Operation *user : value.getUsers()) {
+    for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
+      if (auto element = dyn_cast<ReshapeOp>(user); element && element.getType().getRank() == 0) {
+        // The sum of a single element, as canonicalization writes it.
+        OpBuilder builder(element);
+        element.replaceAllUsesWith(nd::reduceSumAll(builder, element.getLoc(), value));
+        element.erase();
+        continue;
+      }
       if (isa<AdamWOp, SgdOp, ReduceOp, func::ReturnOp>(user))
         continue;
       for (Value result : user->getResults())

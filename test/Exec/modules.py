@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 HEADS, WIDTH, HIDDEN, VOCABULARY = 3, 48, 100, 251  # no size divides by 2 and 3
 
@@ -46,4 +47,33 @@ class TokenShift(Encoder):
         return before + torch.cumsum(x, 1) / torch.arange(1, x.shape[1] + 1)[:, None]
 
 
-MODULES = {"cosine-attention": CosineAttention, "token-shift": TokenShift}
+class Memory(Encoder):
+    """Each token sees those before it, and then learned rows that are no places of a sequence, fewer than tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.Parameter(torch.zeros(5, WIDTH))
+        self.key = nn.Linear(WIDTH, WIDTH, bias=False)  # the gradient of a bias would be zero but for rounding
+
+    def mix(self, x):
+        before = scaled_dot_product_attention(*self.heads(x), is_causal=True)
+        query, _, _ = self.heads(x + before.transpose(1, 2).flatten(2))
+        _, key, value = self.heads(self.rows.expand(x.shape[0], -1, -1))
+        return scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+
+
+class Narrow(nn.Module):
+    """[B, S] -> [B, S, V]: an MLP of width 1, whose parameters have a single row, or a single element."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 1), nn.Linear(1, WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, input_ids):
+        x = self.embedding(input_ids)
+        return self.head(x + self.down(torch.tanh(self.up(x))))
+
+
+MODULES = {"cosine-attention": CosineAttention, "token-shift": TokenShift, "memory": Memory, "narrow": Narrow}

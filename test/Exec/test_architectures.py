@@ -11,3 +11,10 @@ def test_trains_as_one_rank(name, mesh, imported, one_rank, tokens, tmp_path):
     how = Settings(optimizer="sgd", lr=0.3, steps=3, batch=4, seq=13)
     ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path, mesh)
     assert_equal(name, ours, one_rank(name, how), compare_weights=True)
+
+
+def test_gathers_a_single_element_per_microbatch(imported, one_rank, tokens, tmp_path):
+    """With its unit, not once before all microbatches as other single numbers."""
+    how = Settings(optimizer="sgd", lr=0.3, steps=3, batch=12, seq=13)
+    ours = nd_run(imported("narrow", 6, how.seq), tokens[0], how, tmp_path, "fsdp3", options=["--microbatches=2"])
+    assert_equal("narrow", ours, one_rank("narrow", how), compare_weights=True)

@@ -39,11 +39,12 @@ LogicalResult MicrobatchLoop::findBorders(Block &block) {
 }
 
 LogicalResult MicrobatchLoop::divide(Block &block) {
-  llvm::DenseSet<Operation *> varies, behind;
+  llvm::DenseSet<Operation *> varies, behind, ofUnits;
   for (Operation &op : block) {
-    bool readsVarying = false, readsSums = false;
+    bool readsVarying = false, readsSums = false, readsUnit = op.hasAttr(names::kUnit);
     for (Value operand : op.getOperands()) {
       Operation *def = operand.getDefiningOp();
+      readsUnit |= ofUnits.contains(def);
       readsSums |= isa_and_nonnull<AccumulateOp>(def) || behind.contains(def);
       readsVarying |= !isa_and_nonnull<AccumulateOp>(def) && varies.contains(def);
     }
@@ -58,6 +59,8 @@ LogicalResult MicrobatchLoop::divide(Block &block) {
       varies.insert(&op);
     if (readsSums)
       behind.insert(&op);
+    if (readsUnit)
+      ofUnits.insert(&op);
   }
   // Backwards, the users of an operation are divided before it.
   for (Operation &op : llvm::reverse(block.without_terminator())) {
@@ -65,8 +68,9 @@ LogicalResult MicrobatchLoop::divide(Block &block) {
       parts[&op] = Part::Inside;
       continue;
     }
-    bool isNumber =
-        llvm::all_of(op.getResultTypes(), [](Type type) { return cast<ShapedType>(type).getNumElements() == 1; });
+    bool isNumber = !ofUnits.contains(&op) && llvm::all_of(op.getResultTypes(), [](Type type) {
+      return cast<ShapedType>(type).getNumElements() == 1;
+    });
     bool readInside = false, readElsewhere = false, isNeeded = false;
     for (Operation *user : op.getUsers()) {
       bool isInside = getPart(user) == Part::Inside && !isa<MicrobatchOp>(user);

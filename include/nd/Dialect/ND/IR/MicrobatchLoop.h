@@ -9,7 +9,7 @@
 //
 // Inside is what depends on an nd.microbatch, up to the nd.accumulate, and what only that reads: gathers of weights are
 // inside, so that nothing of them stays in memory from one turn to the next, but for those that are marked as once a
-// step (`nd.once`). Single numbers are computed once.
+// step (`nd.once`). Single numbers are computed once, but for those of gathered weights.
 //
 // Invariants: an operation before the loop reads only what is before it; one inside reads nothing that is behind it;
 // one behind reads nothing that is inside but sums.
