@@ -62,6 +62,9 @@ CASES = {
             + F.one_hot(i, 8).float() * ((i * 3 - 7) % 5)[..., None]
         )
     ),
+    "counting": lambda: Module(  # a range of i32 has its bounds computed by selections
+        lambda m, x, i: x * torch.pow(torch.tensor(0.5), torch.arange(1, 17, 2, dtype=torch.int32))
+    ),
     "indices": lambda: Module(
         lambda m, x, i: (
             m.e(i) * x + x.gather(2, i[..., None]) + x[:, [0, 3, 1, 1, 2]] + x[torch.arange(3), i[:, 0] % 5][:, None]
@@ -93,7 +96,10 @@ CASES = {
         l=nn.Linear(8, 8),
     ),
     "norms": lambda: Module(
-        lambda m, x, i: m.a(x) + m.b(x) + F.normalize(x, dim=-1), a=nn.LayerNorm(8), b=nn.RMSNorm(8, eps=1e-5)
+        lambda m, x, i: m.a(x) + m.b(x) + m.c(x) * F.normalize(x, dim=-1),
+        a=nn.LayerNorm(8),
+        b=nn.RMSNorm(8, eps=1e-5),
+        c=nn.RMSNorm(8, eps=1e-5, elementwise_affine=False),
     ),
     "encoder": lambda: Module(
         lambda m, x, i: m.e(x), e=nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)

@@ -80,7 +80,6 @@ std::optional<int64_t> foldInt(Operation *op, ArrayRef<int64_t> v) {
       .Case([&](arith::OrIOp) { return v[0] | v[1]; })
       .Case([&](arith::XOrIOp) { return v[0] ^ v[1]; })
       .Case([&](arith::ExtUIOp) { return v[0]; })
-      .Case([&](arith::SelectOp) { return v[0] ? v[1] : v[2]; })
       .Case([&](arith::CmpIOp cmp) -> std::optional<int64_t> {
         switch (cmp.getPredicate()) {
         case arith::CmpIPredicate::eq:
@@ -116,6 +115,25 @@ std::optional<double> foldFloat(Operation *op, ArrayRef<double> v) {
       .Default([](Operation *) { return std::nullopt; });
 }
 
+std::optional<int64_t> compareFloats(arith::CmpFOp cmp, double a, double b) {
+  switch (cmp.getPredicate()) {
+  case arith::CmpFPredicate::OEQ:
+    return a == b;
+  case arith::CmpFPredicate::UNE:
+    return a != b;
+  case arith::CmpFPredicate::OLT:
+    return a < b;
+  case arith::CmpFPredicate::OLE:
+    return a <= b;
+  case arith::CmpFPredicate::OGT:
+    return a > b;
+  case arith::CmpFPredicate::OGE:
+    return a >= b;
+  default:
+    return std::nullopt;
+  }
+}
+
 std::optional<ConstantTensor> fromAttribute(DenseElementsAttr elements, ArrayRef<int64_t> shape) {
   ConstantTensor result;
   result.shape.assign(shape.begin(), shape.end());
@@ -142,6 +160,21 @@ std::optional<ConstantTensor> elementwise(Operation *op, ArrayRef<ConstantTensor
   result.isFloat = isa<FloatType>(type.getElementType());
   bool single = type.getElementType().isF32();
   for (int64_t i = 0, size = type.getNumElements(); i < size; ++i) {
+    if (isa<arith::SelectOp>(op)) {
+      const ConstantTensor &chosen = operands[operands.front().ints[i] ? 1 : 2];
+      if (result.isFloat)
+        result.floats.push_back(chosen.floats[i]);
+      else
+        result.ints.push_back(chosen.ints[i]);
+      continue;
+    }
+    if (auto cmp = dyn_cast<arith::CmpFOp>(op)) {
+      std::optional<int64_t> value = compareFloats(cmp, operands[0].floats[i], operands[1].floats[i]);
+      if (!value)
+        return std::nullopt;
+      result.ints.push_back(*value);
+      continue;
+    }
     if (!result.isFloat && operands.front().isFloat) {
       double value = operands.front().floats[i];
       if (!isa<arith::FPToSIOp>(op) || !(std::fabs(value) < 9e18))

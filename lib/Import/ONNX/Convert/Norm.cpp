@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Analysis/Constants.h"
 #include "NodeConversion.h"
+#include "nd/Dialect/ND/IR/Builders.h"
 
 using namespace mlir;
 using namespace nd;
@@ -40,8 +42,14 @@ FailureOr<NormOperands> normOperands(NodeConversion &node, bool hasBias) {
   result.input = node.reshape(node.operand(0), merged);
   auto vector = [&](unsigned i) -> Value {
     if (TensorBuilder::broadcastShapes(node.type(i).getShape(), normalised) != SmallVector<int64_t>(normalised) ||
-        node.type(i).getElementType() != type.getElementType())
-      return {};
+        node.type(i).getElementType() != type.getElementType()) {
+      // A norm without a weight of its own: PyTorch's export writes a one for each element of the operand.
+      std::optional<double> number = splatNumber(node.operand(i));
+      if (!number || node.type(i) != type)
+        return {};
+      Value one = scalar(node.builder(), node.loc(), type.getElementType(), *number);
+      return broadcastScalar(node.builder(), node.loc(), one, {width});
+    }
     return node.reshape(node.expandTo(node.operand(i), normalised), {width});
   };
   result.weight = vector(1);
