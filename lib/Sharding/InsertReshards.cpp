@@ -6,6 +6,7 @@
 
 #include "Analysis.h"
 #include "GatherUnits.h"
+#include "JoinPartialSums.h"
 #include "StatePlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -249,16 +250,23 @@ private:
 struct InsertReshards : nd::impl::InsertReshardsBase<InsertReshards> {
   void runOnOperation() override {
     FailureOr<Program> program = Program::getWithMesh(getOperation());
-    if (failed(program))
-      return signalPassFailure();
-    FailureOr<Analysis> analysis = Analysis::get(*program);
-    if (failed(analysis))
-      return signalPassFailure();
-    GatherUnits units(*program, *analysis);
-    units.separateForms();
-    StatePlan plan(*program);
-    if (failed(plan.run()) || failed(Inserter(*program, *analysis, units, plan).run()))
+    if (failed(program) || failed(run(*program)))
       signalPassFailure();
+  }
+
+  LogicalResult run(Program &program) {
+    FailureOr<Analysis> analysis = Analysis::get(program);
+    if (failed(analysis))
+      return failure();
+    GatherUnits units(program, *analysis);
+    units.separateForms();
+    StatePlan plan(program);
+    if (failed(plan.run()))
+      return failure();
+    // Sums that are regrouped leave fewer values to reduce, so this ends.
+    if (joinPartialSums(program, plan))
+      return run(program);
+    return Inserter(program, *analysis, units, plan).run();
   }
 };
 

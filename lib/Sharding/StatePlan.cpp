@@ -309,6 +309,13 @@ LogicalResult StatePlan::run() {
     changed = false;
     computeStates();
   } while (changed);
+  // What was partial only until something in front of it was reduced.
+  llvm::SmallVector<Value> whole;
+  for (Value value : reducedAtDefinition)
+    if (getState(value).unreduced.empty())
+      whole.push_back(value);
+  for (Value value : whole)
+    reducedAtDefinition.erase(value);
   chooseReducedStates();
   return success();
 }

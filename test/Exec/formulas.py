@@ -27,6 +27,7 @@ class Parameter:
     unit: str  # embedding, block, head
     parallel: int | None = None
     role: str = ""  # vocabulary, query, key (and value), ffn; used on sequence shards: shards; on a rank's heads: heads
+    same_gradient: bool = False  # as a parameter before: what is added to the same sum
 
     @property
     def read_by_backward(self):
@@ -48,6 +49,7 @@ class Model:
     tied: bool
     outside: tuple[Parameter, ...]  # embedding and head
     block: tuple[Parameter, ...]
+    parallel_norms: int = 0  # attention and MLP read the same stream, through so many norms; 0: one after the other
 
     def parameters(self):
         return list(self.outside) + list(self.block) * self.layers
@@ -104,6 +106,22 @@ def gpt2(layers, hidden, heads, ffn, vocab, positions):
         Parameter("ln_f.b", (hidden,), "head", role="shards"),
     )
     return Model(layers, hidden, heads, heads, hidden // heads, ffn, vocab, True, outside, tuple(block))
+
+
+def cohere(layers, hidden, heads, kv_heads, head_dim, ffn, vocab):
+    """As a Llama of which attention and MLP read one norm's result, and are added to the stream together."""
+    of = llama(layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tied=True)
+    block = tuple(p for p in of.block if p.name != "post_attention_layernorm")
+    return dataclasses.replace(of, block=block, parallel_norms=1)
+
+
+def gpt_neox(layers, hidden, heads, ffn, vocab):
+    """Attention and MLP have norms of their own; everything in a block has a bias, and the head is not tied."""
+    of = gpt2(layers, hidden, heads, ffn, vocab, 0)
+    block = tuple(dataclasses.replace(p, same_gradient=p.name == "mlp.c_proj.bias") for p in of.block)
+    outside = [p for p in of.outside if p.name != "wpe"]
+    outside.append(Parameter("embed_out", (vocab, hidden), "head", 0, "vocabulary"))
+    return dataclasses.replace(of, tied=False, outside=tuple(outside), block=block, parallel_norms=2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,6 +302,9 @@ class Step:
             if plan.fsdp:
                 gathers = self.gathers_per_microbatch(p) * m if plan.zero == 3 else 1
                 self.add("all_gather", plan.shard_axes, elements * plan.bytes, gathers)
+            if p.same_gradient:
+                continue
+            if plan.fsdp:
                 self.add("reduce_scatter", plan.shard_axes, elements * GRADIENT_BYTES, 1 if plan.zero == 1 else m)
             axes = {"dp"} | ({"cp"} - plan.shard_axes)
             payload = elements // n * GRADIENT_BYTES
@@ -304,7 +325,10 @@ class Step:
     def add_tensor_parallel(self):
         plan, layers = self.plan, self.model.layers
         m, activation = plan.microbatches, plan.tokens * self.model.hidden * plan.bytes
-        borders = 4 * layers + 2  # in and out of attention and MLP, forward and backward; embedding and head
+        # In and out of attention and MLP, forward and backward; embedding and head. Those that are parallel go out together:
+        # each norm's result is gathered and its gradient scattered, the sum of both is scattered and its gradient gathered.
+        per_block = self.model.parallel_norms + 1 if self.model.parallel_norms else 4
+        borders = per_block * layers + 2
         if plan.sequence_parallel:
             self.add("all_gather", {"tp"}, activation, borders * m)
             self.add("reduce_scatter", {"tp"}, activation, borders * m)

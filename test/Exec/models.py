@@ -57,6 +57,16 @@ def tiny_falcon():
         return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
+def tiny_parallel(config, **sizes):
+    """2 layers of width 64 in which attention and MLP read the same stream; MLP 160, vocabulary 256."""
+    common = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 160}
+    common |= {"vocab_size": 256, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 0}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        of = config(**common | sizes, pad_token_id=None, attention_dropout=0.0)
+        return transformers.AutoModelForCausalLM.from_config(of, dtype=torch.float32).train()
+
+
 SIX = {"hidden_size": 96, "num_attention_heads": 6, "num_key_value_heads": 2}
 
 
@@ -86,6 +96,9 @@ MODELS = {
     "llama-tied": functools.partial(testing.tiny_llama, tie_word_embeddings=True),
 }
 MODELS |= {
+    # one norm before both, and one before each; the latter has biases
+    "cohere": functools.partial(tiny_parallel, transformers.CohereConfig, num_key_value_heads=2),
+    "gpt_neox": functools.partial(tiny_parallel, transformers.GPTNeoXConfig, hidden_dropout=0.0),
     "llama-6-2": functools.partial(testing.tiny_llama, **SIX),
     "llama-6-3": functools.partial(testing.tiny_llama, **SIX | {"num_key_value_heads": 3}),
     "llama-4-1": functools.partial(testing.tiny_llama, num_key_value_heads=1),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from formulas import Plan, gpt2, llama, sent, sent_between_nodes
+from formulas import Plan, cohere, gpt2, gpt_neox, llama, sent, sent_between_nodes
 from support import run
 
 MODELS = {
@@ -100,6 +100,20 @@ SHARED_CASES = [
 ]
 
 
+# Attention and MLP side by side: their partial sums are reduced together.
+PARALLEL = {
+    "cohere": cohere(2, 64, 4, 2, 16, 160, 256),
+    "gpt_neox": gpt_neox(2, 64, 4, 160, 256),
+}
+PARALLEL_CASES = [
+    ("tp2", [], {}),
+    ("tp4", *OFF),
+    ("dp2,fsdp2,tp2", ["--microbatches=2"], {"microbatches": 2}),
+    ("fsdp2,cp2,tp2", ["--cp=ring", "--dtype=bf16"], {"bytes": 2}),
+    ("tp2", ["--sequence-parallel=off", "--dtype=bf16"], {"sequence_parallel": False, "bytes": 2}),
+]
+
+
 def label(value):
     return " ".join(value) if isinstance(value, list) else None
 
@@ -113,6 +127,12 @@ def test_formula_report_and_counters_agree(name, mesh, options, choices, importe
 @pytest.mark.parametrize(("name", "mesh", "options", "choices"), SHARED_CASES, ids=label)
 def test_shared_key_heads(name, mesh, options, choices, imported, tokens, tmp_path):
     assert_agree(name, SHARED[name], mesh, options, choices, imported, tokens, tmp_path)
+
+
+@pytest.mark.parametrize(("mesh", "options", "choices"), PARALLEL_CASES, ids=label)
+@pytest.mark.parametrize("name", PARALLEL)
+def test_attention_beside_the_mlp(name, mesh, options, choices, imported, tokens, tmp_path):
+    assert_agree(name, PARALLEL[name], mesh, options, choices, imported, tokens, tmp_path)
 
 
 def assert_agree(name, model, mesh, options, choices, imported, tokens, tmp_path):

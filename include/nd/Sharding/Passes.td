@@ -68,8 +68,9 @@ def InsertReshards : Pass<"nd-insert-reshards", "::mlir::ModuleOp"> {
   let description = [{
     From here on the state of a value is its type: every tensor has an encoding `#nd.sharding`. Each operation runs on one assignment of axes to factors;
     an operand that is sharded otherwise gets an `nd.reshard`. A sum over a sharded factor leaves the result unreduced; linear operations carry that
-    on as long as it does not grow (both addends of an `arith.addf` unreduced, a reshape, `nd.scale`), everything else needs the value reduced. A
-    value that any use needs reduced is reduced once, where it is computed, so that communication can start.
+    on as long as it does not grow (both addends of an `arith.addf` unreduced, a reshape, `nd.scale`), everything else needs the value reduced. Where
+    terms of a sum are partial alike and others are whole, the partial ones are added first, so that one reduction does for them. A value that any
+    use needs reduced is reduced once, where it is computed, so that communication can start.
   }];
   let dependentDialects = ["::nd::NDDialect", "::mlir::arith::ArithDialect"];
 }
