@@ -166,7 +166,7 @@ private:
   void makePartial(OpOperand &operand, const AxisList &axes) {
     OpBuilder builder(operand.getOwner());
     Value value = operand.get();
-    TensorSharding state = plan.isReducedAtDefinition(value) ? plan.getUsedState(value) : plan.getState(value);
+    TensorSharding state = plan.getUsedState(value);
     state.unreduced.append(axes);
     llvm::sort(state.unreduced);
     operand.set(AsPartialOp::create(builder, operand.getOwner()->getLoc(),
@@ -181,8 +181,9 @@ private:
   void reduceBehind(Value value) {
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    const TensorSharding &partial = plan.getState(value);
-    reduced[value] = createReshard(builder, value, plan.getUsedState(value), value.getLoc(), reasonOf(value, partial));
+    TensorSharding partial = plan.getState(value), used = plan.getUsedState(value);
+    llvm::erase_if(partial.unreduced, [&](unsigned axis) { return llvm::is_contained(used.unreduced, axis); });
+    reduced[value] = createReshard(builder, value, used, value.getLoc(), reasonOf(value, partial));
   }
 
   /// Names the operation that made the partial value, behind linear ones that carried it on.

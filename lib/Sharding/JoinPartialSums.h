@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where several terms of one sum are partial over the same axes, they are added before they are reduced, and whole terms
-// behind the reduction: attention and MLP that read the same input need one reduction instead of two.
+// Where several terms of one sum are partial over the same axes, they are added before they are reduced, and whole
+// terms behind the reduction: attention and MLP that read the same input need one reduction instead of two.
 //
 //   (x + attention) + (mlp + bias)   becomes   (attention + mlp) + x + bias      x, bias whole
 //

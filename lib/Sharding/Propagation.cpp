@@ -8,6 +8,7 @@
 #include "StatePlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace nd;
@@ -150,6 +151,58 @@ bool Propagation::usesTensorAxes(const FactorAxes &axes) const {
   });
 }
 
+void Propagation::findTensorParallel() {
+  for (const Analysis::Step &step : analysis.getSteps())
+    if (!analysis.isUpdate(step.op))
+      if (FactorAxes axes = decideByClasses(step, false); usesTensorAxes(axes))
+        tensorParallel[step.op] = partialResultsOf(step, axes);
+}
+
+void Propagation::findWholeKeys() {
+  auto isWeight = [&](Value value) { return getWeightBehind(value, program.function) != nullptr; };
+  auto isShared = [&](Value value) {
+    return isWeight(value) ||
+           llvm::any_of(value.getUsers(), [&](Operation *user) { return tensorParallel.contains(user); });
+  };
+  for (const Analysis::Step &step : analysis.getSteps()) {
+    auto attention = dyn_cast<AttentionOp>(step.op);
+    if (!attention || !tensorParallel.contains(attention) ||
+        usesTensorAxes(dimsFor(decideByClasses(step, false), step.rule.operands[1])))
+      continue;
+    for (Value keys : {attention.getKey(), attention.getValue()}) {
+      // Through operations on so many elements, back to the product with a weight.
+      llvm::SetVector<Operation *> found;
+      SmallVector<Value> open = {keys};
+      bool isProduced = false;
+      while (!open.empty()) {
+        Value value = open.pop_back_val();
+        Operation *op = value.getDefiningOp();
+        if (!op || typeOf(value).getNumElements() != typeOf(keys).getNumElements() || !found.insert(op))
+          continue;
+        if (!isa<DotGeneralOp>(op))
+          open.append(op->operand_begin(), op->operand_end());
+        else
+          isProduced |= llvm::any_of(op->getOperands(), isWeight) && llvm::all_of(op->getOperands(), isShared);
+      }
+      if (isProduced)
+        wholeKeys.insert_range(found);
+    }
+  }
+}
+
+SmallVector<Value> Propagation::partialResultsOf(const Analysis::Step &step, const FactorAxes &axes) const {
+  SmallVector<Value> results;
+  bool sums = llvm::any_of(llvm::zip_equal(step.rule.factors, axes), [&](const auto &pair) {
+    return std::get<0>(pair).kind == FactorKind::Reduction && usesTensorAxes({std::get<1>(pair)});
+  });
+  if (sums && isa<DotGeneralOp, TakeOp>(step.op))
+    results.push_back(step.op->getResult(0));
+  for (auto [result, factors] : llvm::zip(step.op->getResults(), step.rule.summed))
+    if (llvm::any_of(factors, [&](int64_t factor) { return usesTensorAxes({axes[factor]}); }))
+      results.push_back(result);
+  return results;
+}
+
 void Propagation::findSequenceParallelRegion() {
   auto module = program.function->getParentOfType<ModuleOp>();
   auto enabled = dyn_cast_or_null<BoolAttr>(names::moduleEntry(module, names::kPlan, "sequence_parallel"));
@@ -157,21 +210,23 @@ void Propagation::findSequenceParallelRegion() {
     return;
   llvm::DenseSet<Operation *> eligible;
   llvm::DenseSet<Value> partial, inside;
+  auto sums = [&](Operation *op) {
+    auto it = tensorParallel.find(op);
+    return it != tensorParallel.end() && !it->second.empty();
+  };
+  // A result that is added to a partial sum is reduced with it.
+  auto terms = findTermsOfSums(program.getBody(), [&](Operation *op) { return sums(op) ? tensorAxes : AxisList(); });
+  auto isReducedAnyway = [&](Operation *op) { return sums(op) || terms.contains(op); };
   for (const Analysis::Step &step : analysis.getSteps()) {
-    if (analysis.isUpdate(step.op))
+    if (analysis.isUpdate(step.op) || wholeKeys.contains(step.op))
       continue;
-    FactorAxes axes = decideByClasses(step, false);
-    bool hasSequence = llvm::any_of(llvm::seq<unsigned>(axes.size()), [&](unsigned factor) {
+    bool hasSequence = llvm::any_of(llvm::seq<unsigned>(step.rule.factors.size()), [&](unsigned factor) {
       return isSequence(step.op, factor) && step.rule.factors[factor].kind != FactorKind::NeedReplication;
     });
     if (!hasSequence)
       continue;
-    if (usesTensorAxes(axes)) {
-      bool sums = llvm::any_of(llvm::zip_equal(step.rule.factors, axes), [&](const auto &pair) {
-        return std::get<0>(pair).kind == FactorKind::Reduction && usesTensorAxes({std::get<1>(pair)});
-      });
-      if (sums && isa<DotGeneralOp, TakeOp>(step.op))
-        partial.insert(step.op->getResult(0));
+    if (auto it = tensorParallel.find(step.op); it != tensorParallel.end()) {
+      partial.insert_range(it->second);
       continue;
     }
     eligible.insert(step.op);
@@ -182,7 +237,7 @@ void Propagation::findSequenceParallelRegion() {
         carried.push_back(index);
       follows |= partial.contains(operand) || inside.contains(operand);
     }
-    if (!carried.empty() && carriesPartial(step.op, step.rule, carried)) {
+    if (!carried.empty() && carriesPartial(step.op, step.rule, carried, isReducedAnyway)) {
       eligible.erase(step.op);
       partial.insert_range(step.op->getResults());
     } else if (follows) {
@@ -207,6 +262,8 @@ bool Propagation::isStorageOperation(const Analysis::Step &step) const {
 LogicalResult Propagation::run() {
   if (failed(readAnnotations()))
     return failure();
+  findTensorParallel();
+  findWholeKeys();
   findSequenceParallelRegion();
   func::FuncOp function = program.function;
   for (const Analysis::Step &step : analysis.getSteps()) {

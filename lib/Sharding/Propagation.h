@@ -10,7 +10,9 @@
 //   - an axis belongs to one factor of an operation; where two classes claim it, tensor axes go to the dimension of a
 //     parameter before they go to the sequence, else the class that was annotated on the larger tensor wins;
 //   - between tensor-parallel products, from a partial sum to the product that needs all tokens, operations run on
-//     shards of the sequence over the tensor axes too (`nd.plan` says whether: sequence_parallel);
+//     shards of the sequence over the tensor axes too (`nd.plan` says whether: sequence_parallel). The products that
+//     make keys and values of one head for the query heads of all ranks need all tokens too, though no axis shards
+//     them;
 //   - operations behind the gradients run on the shards in which the optimizer's state is stored, and conversions of
 //     parameters on those of the parameters.
 //
@@ -34,6 +36,8 @@ public:
 
   /// Axes of the factors of an operation's rule.
   const FactorAxes &get(mlir::Operation *op) const { return decided.find(op)->second; }
+  /// Whether an operation makes keys or values that all ranks of the tensor axes use whole.
+  bool makesWholeKeys(mlir::Operation *op) const { return wholeKeys.contains(op); }
   const MeshView &getMesh() const { return mesh; }
 
 private:
@@ -53,8 +57,14 @@ private:
   void exchangeHeads(const Analysis::Step &step, FactorAxes &axes) const;
   FactorAxes decideByOperands(const Analysis::Step &step) const;
   bool usesTensorAxes(const FactorAxes &axes) const;
+  void findTensorParallel();
+  /// Products that make keys and values which all ranks of the tensor axes use whole, of what is gathered for other
+  /// products in any case, and what is between them and attention.
+  void findWholeKeys();
   /// Which operations run on shards of the sequence over the tensor axes.
   void findSequenceParallelRegion();
+  /// Results that are partial sums over the tensor axes where an operation runs on these axes.
+  llvm::SmallVector<mlir::Value> partialResultsOf(const Analysis::Step &step, const FactorAxes &axes) const;
   bool isStorageOperation(const Analysis::Step &step) const;
 
   Program &program;
@@ -64,7 +74,9 @@ private:
   AxisList tensorAxes;
   llvm::DenseMap<Id, Claim> claims;
   llvm::DenseSet<Id> sequence;
-  llvm::DenseSet<mlir::Operation *> region;
+  /// Operations that the tensor axes shard by the dimensions of parameters, with results that are partial then.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>> tensorParallel;
+  llvm::DenseSet<mlir::Operation *> region, wholeKeys;
   llvm::DenseMap<mlir::Value, TensorSharding> stored; ///< of arguments, gradients, and what follows from them
   llvm::DenseMap<mlir::Operation *, FactorAxes> decided;
 };

@@ -78,7 +78,9 @@ void nd::noteReplicatedWork(Program &program, const Analysis &analysis, const Pr
         "all {0} ranks of {1} compute {2:P1} of the products alike: {3}{4} has no dimension that the plan shards over "
         "{1}; --annotate can place it{5}",
         ranks, name, replicated / all, describeWork(found.front(), program.function), more,
-        name == "tp" && sharesTokens && !sharesTokens.getValue() ? ", --sequence-parallel=on shares its tokens" : "");
+        name == "tp" && sharesTokens && !sharesTokens.getValue() && !propagation.makesWholeKeys(found.front())
+            ? ", --sequence-parallel=on shares its tokens"
+            : "");
     notes.push_back(StringAttr::get(module.getContext(), text));
     found.front()->emitWarning() << text;
   }

@@ -58,6 +58,34 @@ bool growsWhenCarriedOn(Operation *op, ArrayRef<unsigned> partial, llvm::functio
 
 } // namespace
 
+llvm::DenseMap<Operation *, AxisList> nd::findTermsOfSums(Block &body,
+                                                          llvm::function_ref<AxisList(Operation *)> getSummedAxes) {
+  llvm::DenseMap<Operation *, AxisList> terms;
+  for (auto root : body.getOps<arith::AddFOp>()) {
+    if (root->hasOneUse() && isa<arith::AddFOp>(*root->user_begin()))
+      continue;
+    SmallVector<Operation *> open = {root}, added;
+    AxisList axes;
+    while (!open.empty())
+      for (Value operand : open.pop_back_val()->getOperands()) {
+        Operation *op = operand.getDefiningOp();
+        if (!op || !operand.hasOneUse())
+          continue;
+        if (isa<arith::AddFOp>(op)) {
+          open.push_back(op);
+          continue;
+        }
+        added.push_back(op);
+        if (AxisList own = getSummedAxes(op); own.size() > axes.size())
+          axes = own;
+      }
+    if (!axes.empty())
+      for (Operation *op : added)
+        terms[op] = axes;
+  }
+  return terms;
+}
+
 bool nd::hasScaleFactor(Operation *product, unsigned tensor) {
   if (!isa<arith::MulFOp>(product))
     return false;
@@ -97,6 +125,7 @@ LogicalResult StatePlan::readArguments() {
 }
 
 LogicalResult StatePlan::readSteps() {
+  llvm::DenseMap<Operation *, AxisList> summed;
   for (Operation &op : program.getBody().without_terminator()) {
     FailureOr<ShardingRule> rule = getShardingRule(&op);
     if (failed(rule))
@@ -108,11 +137,15 @@ LogicalResult StatePlan::readSteps() {
     FailureOr<FactorAxes> axes = mesh.readLists(lists, [&op] { return op.emitError(); });
     if (failed(axes))
       return failure();
+    AxisList &sums = summed[&op];
     for (auto [factor, list] : llvm::zip_equal(rule->factors, *axes))
-      if (factor.kind == FactorKind::Reduction && !list.empty())
-        sumsOverShards.insert(&op);
+      if (factor.kind == FactorKind::Reduction)
+        sums.append(list);
+    if (!sums.empty())
+      sumsOverShards.insert(&op);
     steps.push_back({&op, std::move(*rule), std::move(*axes), {}, std::nullopt, {}, std::nullopt});
   }
+  termsOfSums = findTermsOfSums(program.getBody(), [&](Operation *op) { return summed.lookup(op); });
   return success();
 }
 
@@ -149,10 +182,69 @@ static std::optional<TensorSharding> scattered(TensorSharding partial, ArrayRef<
   return scatters ? std::optional(partial) : std::nullopt;
 }
 
-bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsigned> partial) {
+bool nd::carriesPartial(Operation *op, const ShardingRule &rule, ArrayRef<unsigned> partial,
+                        llvm::function_ref<bool(Operation *)> isReducedAnyway) {
   bool linear = llvm::is_contained(rule.linear, SmallVector<unsigned, 2>(partial)) ||
                 (partial.size() == 1 && hasScaleFactor(op, partial.front()));
-  return linear && !growsWhenCarriedOn(op, partial, [](Operation *) { return false; });
+  return linear && !growsWhenCarriedOn(op, partial, [&](Operation *user) {
+           return isReducedAnyway(user) || (isa<DotGeneralOp>(user) && becomesGradient(user));
+         });
+}
+
+TensorSharding StatePlan::getVisibleState(Value value) const {
+  TensorSharding state = getState(value);
+  if (auto it = reducedAxes.find(value); it != reducedAxes.end())
+    llvm::erase_if(state.unreduced, [&](unsigned axis) { return llvm::is_contained(it->second, axis); });
+  return state.unreduced.empty() ? state.reduced() : state;
+}
+
+void StatePlan::reduce(Value value, ArrayRef<unsigned> axes) {
+  if (axes.empty())
+    return;
+  AxisList &reduced = reducedAxes[value];
+  for (unsigned axis : axes)
+    if (!llvm::is_contained(reduced, axis)) {
+      reduced.push_back(axis);
+      changed = true;
+    }
+}
+
+/// The products of attention's gradient are rounded before they are reduced, as those of any other product are. Over
+/// the axes of the sequence its keys and values are sums of f32.
+bool StatePlan::roundsPartialSum(Operation *op, unsigned axis) const {
+  return isa<arith::TruncFOp>(op) &&
+         (mesh.getRole(axis) != AxisRole::tensor || !op->getOperand(0).getDefiningOp<AttentionGradOp>());
+}
+
+SmallVector<unsigned, 2> StatePlan::partialOperandsOf(Operation *op) const {
+  SmallVector<unsigned, 2> partial;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (!getState(operand).unreduced.empty() && !getVisibleState(operand).unreduced.empty())
+      partial.push_back(index);
+  return partial;
+}
+
+void StatePlan::reduceWhatIsNotCarried(const Step &step, const ShardingRule &rule) {
+  SmallVector<unsigned, 2> partial = partialOperandsOf(step.op);
+  if (!llvm::is_contained(rule.linear, partial))
+    return;
+  auto isCarried = [&](unsigned axis) {
+    return llvm::none_of(step.axes, [&](const AxisList &axes) { return llvm::is_contained(axes, axis); }) &&
+           !roundsPartialSum(step.op, axis) && llvm::all_of(partial, [&](unsigned index) {
+             TensorSharding state = getVisibleState(step.op->getOperand(index));
+             return llvm::is_contained(state.unreduced, axis) && state.kind == ReductionKind::sum;
+           });
+  };
+  // By the states of all of them, before any of these changes.
+  SmallVector<std::pair<Value, AxisList>, 2> reduced;
+  for (unsigned index : partial) {
+    Value operand = step.op->getOperand(index);
+    AxisList axes = getVisibleState(operand).unreduced;
+    llvm::erase_if(axes, isCarried);
+    reduced.push_back({operand, axes});
+  }
+  for (const auto &[operand, axes] : reduced)
+    reduce(operand, axes);
 }
 
 bool StatePlan::visitSumOfNumbers(Step &step) {
@@ -188,42 +280,50 @@ void StatePlan::visit(Step &step) {
   step.partialOver.clear();
   if (visitSumOfNumbers(step))
     return;
-  SmallVector<TensorSharding> operands =
-      llvm::map_to_vector(op->getOperands(), [&](Value v) { return getVisibleState(v); });
   FactorAxes axes = step.axes;
 
-  SmallVector<unsigned> partial;
-  SmallVector<const TensorSharding *> states;
-  for (auto [index, sharding] : llvm::enumerate(operands)) {
-    states.push_back(&sharding);
-    if (!sharding.unreduced.empty())
-      partial.push_back(index);
-  }
   // A product by a number is linear, in the form of nd.scale.
   step.scaled.reset();
   ShardingRule scaleRule;
-  if (partial.size() == 1 && hasScaleFactor(op, partial.front())) {
+  if (SmallVector<unsigned, 2> partial = partialOperandsOf(op);
+      partial.size() == 1 && hasScaleFactor(op, partial.front())) {
     step.scaled = partial.front();
     scaleRule = step.rule;
     scaleRule.linear = {{partial.front()}};
   }
-  UnreducedTransfer transfer = transferUnreduced(step.scaled ? scaleRule : step.rule, axes, states);
+  const ShardingRule &rule = step.scaled ? scaleRule : step.rule;
+  reduceWhatIsNotCarried(step, rule);
+  SmallVector<unsigned, 2> partial = partialOperandsOf(op);
+  SmallVector<TensorSharding> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value v) { return getVisibleState(v); });
+  SmallVector<const TensorSharding *> states;
+  for (const TensorSharding &sharding : operands)
+    states.push_back(&sharding);
+  UnreducedTransfer transfer = transferUnreduced(rule, axes, states);
   if (transfer.addendIsWhole) {
     // Nothing partial may come about here: what is summed over is gathered, and partial operands are reduced.
     for (auto [factor, factorAxes] : llvm::zip_equal(step.rule.factors, axes))
       if (factor.kind == FactorKind::Reduction)
         factorAxes.clear();
     transfer = {};
-    transfer.mustReduce = partial;
+    transfer.mustReduce.assign(partial.begin(), partial.end());
   }
   for (unsigned index : transfer.mustReduce)
-    reduce(op->getOperand(index));
+    reduce(op->getOperand(index), operands[index].unreduced);
+  auto isReducedWithOthers = [&](Operation *user) {
+    auto it = termsOfSums.find(user);
+    return it != termsOfSums.end() && llvm::all_of(partial, [&](unsigned index) {
+             return llvm::all_of(operands[index].unreduced,
+                                 [&](unsigned axis) { return llvm::is_contained(it->second, axis); });
+           });
+  };
   if (!partial.empty() && growsWhenCarriedOn(op, partial, [&](Operation *user) {
         // Gradients of parameters are reduced once a step, those of activations for every microbatch.
-        return sumsOverShards.contains(user) || (isa<DotGeneralOp>(user) && becomesGradient(user));
+        return sumsOverShards.contains(user) || isReducedWithOthers(user) ||
+               (isa<DotGeneralOp>(user) && becomesGradient(user));
       }))
     for (unsigned index : partial)
-      reduce(op->getOperand(index));
+      reduce(op->getOperand(index), operands[index].unreduced);
 
   step.added.reset();
   if (auto it = accumulatedShards.find(isa<AccumulateOp>(op) ? op->getResult(0) : Value());
@@ -249,8 +349,8 @@ void StatePlan::visit(Step &step) {
     if (state.unreduced.empty())
       state.kind = ReductionKind::sum;
     // Only sums are carried on.
-    if (!state.unreduced.empty() && state.kind != ReductionKind::sum)
-      reduce(value);
+    if (state.kind != ReductionKind::sum)
+      reduce(value, state.unreduced);
     this->states[value] = std::move(state);
   }
 }
@@ -259,8 +359,8 @@ void StatePlan::computeStates() {
   for (Step &step : steps)
     visit(step);
   for (Value value : program.getReturn()->getOperands())
-    if (!getState(value).unreduced.empty())
-      reduce(value);
+    if (const TensorSharding state = getVisibleState(value); !state.unreduced.empty())
+      reduce(value, state.unreduced);
 }
 
 void StatePlan::chooseReducedStates() {
@@ -273,7 +373,7 @@ void StatePlan::chooseReducedStates() {
   auto consider = [&](Value value, ArrayRef<AxisList> dims) {
     if (!isReducedAtDefinition(value))
       return;
-    auto [it, inserted] = reducedStates.try_emplace(value, getState(value).reduced());
+    auto [it, inserted] = reducedStates.try_emplace(value, getVisibleState(value));
     if (inserted || shards(dims) > shards(it->second.dims))
       it->second.dims.assign(dims.begin(), dims.end());
   };
@@ -298,7 +398,7 @@ TensorSharding StatePlan::getUsedState(Value value) const {
   if (!isReducedAtDefinition(value))
     return getState(value);
   auto it = reducedStates.find(value);
-  return it == reducedStates.end() ? getState(value).reduced() : it->second;
+  return it == reducedStates.end() ? getVisibleState(value) : it->second;
 }
 
 LogicalResult StatePlan::run() {
@@ -310,12 +410,12 @@ LogicalResult StatePlan::run() {
     computeStates();
   } while (changed);
   // What was partial only until something in front of it was reduced.
-  llvm::SmallVector<Value> whole;
-  for (Value value : reducedAtDefinition)
-    if (getState(value).unreduced.empty())
+  SmallVector<Value> whole;
+  for (const auto &[value, axes] : reducedAxes)
+    if (getState(value).unreduced == getVisibleState(value).unreduced)
       whole.push_back(value);
   for (Value value : whole)
-    reducedAtDefinition.erase(value);
+    reducedAxes.erase(value);
   chooseReducedStates();
   return success();
 }

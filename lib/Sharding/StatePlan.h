@@ -9,9 +9,10 @@
 //
 // A value is either left as its operation produces it, or reduced right behind it: then every use takes the reduced
 // one. It is reduced when any use needs it so. That depends on the other operands (the sum of a partial and a whole
-// tensor needs both whole), which depend on what is reduced; so the states are recomputed until no value is added to
-// those that are reduced. The set only grows, which ends this. Behind the reduction it is sharded as the gradient's
-// parameter is stored, or as most of its shards are used: to scatter and gather again costs what an all-reduce costs.
+// tensor needs both whole), which depend on what is reduced; so the states are recomputed until nothing is added to
+// what is reduced. That only grows, which ends this. Behind the reduction it is sharded as the gradient's parameter is
+// stored, or as most of its shards are used: to scatter and gather again costs what an all-reduce costs. A value that
+// is partial over several axes is reduced over those that a use cannot carry on; the others wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +52,7 @@ public:
   const MeshView &getMesh() const { return mesh; }
   /// As the operation produces it.
   const TensorSharding &getState(mlir::Value value) const { return states.find(value)->second; }
-  bool isReducedAtDefinition(mlir::Value value) const { return reducedAtDefinition.contains(value); }
+  bool isReducedAtDefinition(mlir::Value value) const { return reducedAxes.contains(value); }
   /// As uses find it.
   TensorSharding getUsedState(mlir::Value value) const;
 
@@ -61,28 +62,39 @@ private:
   void findAccumulatedShards();
   void computeStates();
   void chooseReducedStates();
-  TensorSharding getVisibleState(mlir::Value value) const {
-    return isReducedAtDefinition(value) ? getState(value).reduced() : getState(value);
-  }
+  /// As uses find it, but for the dimensions: these are settled in the end.
+  TensorSharding getVisibleState(mlir::Value value) const;
   void visit(Step &step);
+  llvm::SmallVector<unsigned, 2> partialOperandsOf(mlir::Operation *op) const;
+  /// Where an operation is linear in its partial operands, reduces them over those of their axes that it cannot carry.
+  void reduceWhatIsNotCarried(const Step &step, const ShardingRule &rule);
+  /// Whether an operation rounds a partial sum before anything reduces it over this axis.
+  bool roundsPartialSum(mlir::Operation *op, unsigned axis) const;
   /// A sum of numbers of which some are partial: all of it is, and is reduced once in the end.
   bool visitSumOfNumbers(Step &step);
-  void reduce(mlir::Value value) { changed |= reducedAtDefinition.insert(value).second; }
+  void reduce(mlir::Value value, llvm::ArrayRef<unsigned> axes);
 
   Program &program;
   MeshView mesh;
   std::vector<Step> steps;
   llvm::DenseMap<mlir::Value, TensorSharding> states, reducedStates;
-  llvm::DenseSet<mlir::Value> reducedAtDefinition;
+  llvm::DenseMap<mlir::Value, AxisList> reducedAxes; ///< of values that are reduced at their definition
   llvm::DenseSet<mlir::Operation *> sumsOverShards;
+  llvm::DenseMap<mlir::Operation *, AxisList> termsOfSums;
   /// How the optimizer reads a sum over microbatches.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<AxisList>> accumulatedShards;
   bool changed = false;
 };
 
+/// Operations whose result is only a term of a sum, beside the result of one that sums over shards; and the axes over
+/// which that is a partial sum. Partial results over the same axes are reduced together with it: they cost nothing.
+llvm::DenseMap<mlir::Operation *, AxisList>
+findTermsOfSums(mlir::Block &body, llvm::function_ref<AxisList(mlir::Operation *)> getSummedAxes);
+
 /// Whether results of an operation are partial sums when exactly these operands are, and should be: to carry on must
-/// not mean to reduce more bytes in the end.
-bool carriesPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial);
+/// not mean to reduce more bytes in the end. `isReducedAnyway`: what an operation yields is, whatever its operands are.
+bool carriesPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,
+                    llvm::function_ref<bool(mlir::Operation *)> isReducedAnyway);
 
 /// The 0-d factor of a product of a tensor by a number everywhere, at the builder's insertion point; null where operand
 /// 1 - `tensor` is no such number.

@@ -334,11 +334,6 @@ class Step:
             self.add("reduce_scatter", {"tp"}, activation, borders * m)
         else:
             self.add("all_reduce", {"tp"}, activation, borders * m)
-        if plan.sequence_parallel and self.model.kv_heads == 1:
-            # Keys and values of the one head are whole on every rank; they are computed on shards of the sequence.
-            keys = plan.tokens * 2 * self.model.head_dim * plan.bytes
-            self.add("all_gather", {"tp"}, keys, layers * m)
-            self.add("reduce_scatter", {"tp"}, keys, layers * m)
         # Cross-entropy: the maximum, then the sum of exponentials and the label's logit.
         self.add("all_reduce", {"tp"}, plan.tokens * 4, m)
         self.add("all_reduce", {"tp"}, plan.tokens * 8, m)

@@ -71,7 +71,7 @@ CASES = [
         ]
     ),
 ]
-# Key heads that ranks along tp share otherwise than in equal parts (but for llama on tp3, and one head on tp2).
+# Key heads that ranks along tp share; otherwise than in equal parts but for llama on tp3 and tp4, and where there is one.
 SHARED = {
     "llama": MODELS["llama"],
     "llama-6-2": llama(2, 96, 6, 2, 16, 160, 256),
@@ -96,6 +96,12 @@ SHARED_CASES = [
     ("llama-4-1", "tp2", [], {}),
     ("llama-4-1", "tp3", [], {}),
     ("llama-4-1", "fsdp2,tp3", [], {}),
+    ("llama-4-1", "tp4", *OFF),
+    ("llama-4-1", "fsdp2,tp2", ["--dtype=bf16"], {"bytes": 2}),
+    ("llama-4-1", "cp2,tp2", ["--cp=gather", "--microbatches=2"], {"cp_mode": "gather", "microbatches": 2}),
+    ("llama", "dp2,tp4", ["--dtype=bf16"], {"bytes": 2}),
+    ("llama", "cp2,tp4", ["--cp=gather"], {"cp_mode": "gather"}),
+    ("llama", "fsdp2,cp2,tp4", ["--cp=gather", "--dtype=bf16"], {"cp_mode": "gather", "bytes": 2}),
     ("qwen3-6-2", "fsdp2,tp3", [], {}),
 ]
 

@@ -11,7 +11,7 @@ func.func @elementwise(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>, %i: tensor<2x8x
   %2 = arith.mulf %x, %y : tensor<2x8xf32>
   // CHECK: remark: ([i0, i1]) -> ([i0, i1]) {i0=2, i1=8} linear={0}{{$}}
   %3 = arith.sitofp %i : tensor<2x8xi64> to tensor<2x8xf32>
-  // CHECK: remark: ([i0, i1]) -> ([i0, i1]) {i0=2, i1=8}{{$}}
+  // CHECK: remark: ([i0, i1]) -> ([i0, i1]) {i0=2, i1=8} linear={0}{{$}}
   %4 = arith.truncf %x : tensor<2x8xf32> to tensor<2x8xbf16>
   // CHECK: remark: ([i0, i1]) -> ([i0, i1]) {i0=2, i1=8}{{$}}
   %5 = math.exp %x : tensor<2x8xf32>

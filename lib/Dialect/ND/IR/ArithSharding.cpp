@@ -67,12 +67,12 @@ void nd::registerShardingModels(DialectRegistry &registry) {
     ConstantOp::attachInterface<ConstantModel>(*context);
     attach<Linearity::Both, AddFOp, AddIOp, SubFOp, SubIOp>(context);
     // A conversion to float of a partial count is exact up to 2^24 (f32), as is that of the whole. A narrowing
-    // conversion is not linear: it would round every partial sum.
-    attach<Linearity::Unary, ExtFOp, NegFOp, SIToFPOp, UIToFPOp>(context);
+    // conversion rounds every partial sum instead of the whole: right, and up to the plan (StatePlan).
+    attach<Linearity::Unary, ExtFOp, NegFOp, SIToFPOp, TruncFOp, UIToFPOp>(context);
     attach<Linearity::None, AndIOp, BitcastOp, CeilDivSIOp, CeilDivUIOp, CmpFOp, CmpIOp, DivFOp, DivSIOp, DivUIOp,
            ExtSIOp, ExtUIOp, FPToSIOp, FPToUIOp, FloorDivSIOp, IndexCastOp, IndexCastUIOp, MaxNumFOp, MaxSIOp, MaxUIOp,
            MaximumFOp, MinNumFOp, MinSIOp, MinUIOp, MinimumFOp, MulFOp, MulIOp, OrIOp, RemFOp, RemSIOp, RemUIOp,
-           SelectOp, ShLIOp, ShRSIOp, ShRUIOp, TruncFOp, TruncIOp, XOrIOp>(context);
+           SelectOp, ShLIOp, ShRSIOp, ShRUIOp, TruncIOp, XOrIOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, math::MathDialect *) {
     using namespace math;
