@@ -9,7 +9,8 @@
 //
 //   - a buffer is read only where it holds what was written to it;
 //   - what an operation reads and writes stays as it is until the operation ends;
-//   - tensors of the program, which others read, hold their values at the end.
+//   - tensors of the program, which others read, hold their values at the end;
+//   - nothing lies behind the arena, or in its end, which belongs to the transport.
 //
 // A collective reads and writes at its start; until its wait nothing else may touch that memory
 // (rt-verify-collectives). A loop is followed for two turns: the second finds what the first leaves behind.
@@ -110,6 +111,8 @@ bool isDense(MemRefType type) {
 class Verifier {
 public:
   LogicalResult run(rt::ProgramOp program) {
+    if (failed(verifyPlaces(program)))
+      return failure();
     auto tensors = llvm::to_vector(program.getBody().getOps<rt::TensorOp>());
     for (rt::TensorOp tensor : tensors)
       if (!tensor.getOutput())
@@ -123,6 +126,20 @@ public:
   }
 
 private:
+  static LogicalResult verifyPlaces(rt::ProgramOp program) {
+    if (!program.getArenaBytes())
+      return success();
+    auto end = static_cast<int64_t>(*program.getArenaBytes() - program.getStagingBytes().value_or(0));
+    for (Operation &op : program.getBody().front()) {
+      if (!isa<rt::TensorOp, rt::BufferOp>(op))
+        continue;
+      rt::Memory memory = rt::getMemory(op.getResult(0));
+      if (!memory.space && memory.end > end)
+        return op.emitOpError("ends at byte ") << memory.end << ", but memory for buffers ends at " << end;
+    }
+    return success();
+  }
+
   LogicalResult run(Block &block) {
     for (Operation &op : block) {
       if (isa<rt::ViewOp, rt::TensorOp, rt::BufferOp, rt::ConstantOp>(op))

@@ -120,3 +120,12 @@ rt.program @missing_output {
   // expected-error @+1 {{ends the step without its value: output 'o', which nothing has written}}
   %o = rt.tensor output "output" "o" at 0 : memref<4xf32>
 }
+
+// -----
+
+// The last 64 bytes are the transport's.
+rt.program @behind_the_end attributes {arena_bytes = 192 : i64, staging_bytes = 64 : i64} {
+  %a = rt.buffer at 112 : memref<4xf32>
+  // expected-error @+1 {{ends at byte 144, but memory for buffers ends at 128}}
+  %b = rt.buffer at 128 : memref<4xf32>
+}

@@ -75,10 +75,11 @@ def RTVerifyMemory : Pass<"rt-verify-memory", "::nd::rt::ProgramOp"> {
   let description = [{
     Follows the program and whom each byte of the arena belongs to. Fails where an operation reads a buffer that nothing has written (a gather
     that starts behind its reader), or whose memory other buffers have got since (a reader behind the last one that the plan knew of, two buffers in one
-    place), where an operation writes over what it reads, and where a tensor of the program has not its value at the end of the step.
+    place), where an operation writes over what it reads, where a tensor of the program has not its value at the end of the step, and where a buffer
+    lies behind the arena or in what of it is the transport's.
 
-    That nobody touches what a collective moves until its wait is what `rt-verify-collectives` checks: with both, every collective's result is there
-    before it is read.
+    That nobody touches what a collective moves until its wait is what `rt-verify-collectives` checks: with both, the result of every collective is there
+    before it is read. Which value of a buffer a reader means nothing says: one in front of a reduction in place reads what is not reduced.
 
     ```mlir
     %a = rt.buffer at 0 : memref<4xf32>
