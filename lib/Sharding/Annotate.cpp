@@ -106,10 +106,10 @@ LogicalResult copyParameterFormsPerPhase(Program &program) {
   return success();
 }
 
-/// Sizes that the mesh divides: classes that the tensor axes shard, and the sequence, which cp stores in chunks and the
-/// tensor axes shard again.
+/// Sizes that the mesh divides: classes that the tensor axes shard, and the sequence, which cp stores in so many chunks
+/// a rank, and the tensor axes shard again.
 PaddedSizes paddedSizes(const ShardingOptions &options, const Analysis &analysis, const TensorPlan *plan,
-                        const llvm::DenseSet<DimensionClasses::Id> &sequence) {
+                        const llvm::DenseSet<DimensionClasses::Id> &sequence, int64_t chunks) {
   PaddedSizes sizes;
   auto sizeOf = [&](AxisRole role) {
     const ShardingOptions::Axis *axis = options.findAxis(role);
@@ -123,7 +123,7 @@ PaddedSizes paddedSizes(const ShardingOptions &options, const Analysis &analysis
         sizes[id] = llvm::alignTo(size, parts);
     }
   int64_t shards = context * (plan && options.sequenceParallel ? tensor : 1);
-  int64_t multiple = context > 1 ? std::lcm(2 * context, shards) : shards;
+  int64_t multiple = std::lcm(chunks * context, shards);
   for (DimensionClasses::Id id : sequence)
     if (int64_t size = analysis.getClasses().getSize(id); size % multiple != 0)
       sizes[id] = llvm::alignTo(size, multiple);
@@ -254,9 +254,9 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, *analysis);
     if (failed(checkExtents(program, *analysis, options, tensorPlan ? &*tensorPlan : nullptr, sequence)))
       return failure();
-    PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence);
+    bool inOrder = !storedOrder(program);
+    PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence, inOrder ? 1 : 2);
     if (!sizes.empty()) {
-      bool inOrder = !storedOrder(program);
       if (failed(padDimensions(program, *analysis, sizes, sequence)) ||
           failed(maskPadding(program, *analysis, sizes, sequence, inOrder)))
         return failure();

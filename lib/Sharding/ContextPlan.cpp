@@ -74,8 +74,12 @@ public:
       }
       choices.push_back(choice);
     }
-    // Where nothing is known to be a sequence, nothing is stored otherwise.
-    if (!inOrder && !sequence.empty())
+    // Where nothing is known to be a sequence, nothing is stored otherwise; where each query sees all keys, ranks have
+    // the same work in any order, and one shard each takes less padding than two chunks.
+    bool seesSome = llvm::any_of(choices, [](Choice &choice) {
+      return choice.isWithin && (choice.op.getCausal() || choice.op.getWindow() > 0);
+    });
+    if (!inOrder && seesSome && !sequence.empty())
       chooseOrder(*analysis);
     mark();
     return success();

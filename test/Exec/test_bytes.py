@@ -32,6 +32,8 @@ CASES = [
     ("cp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
     ("cp4", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
     ("cp2,tp2", ["--cp=ulysses"], {"cp_mode": "ulysses"}),
+    ("cp2", ["--cp=ulysses"], {"cp_mode": "ulysses", "seq": 13}),  # padded to 14
+    ("cp2", ["--cp=ring"], {"seq": 13}),  # to 16
     ("dp2,cp2", ["--cp=ring"], {}),
     ("fsdp1,cp2", ["--cp=ring"], {}),
     ("fsdp2,cp2", ["--cp=gather", "--zero=1"], {"cp_mode": "gather", "zero": 1}),
@@ -145,7 +147,7 @@ def assert_agree(name, model, mesh, options, choices, imported, tokens, tmp_path
     plan = Plan.mesh(mesh, **({"batch": BATCH, "seq": SEQ} | choices))
     expected, between = sent(model, plan), sent_between_nodes(model, plan)
     step, program, metrics = (tmp_path / part for part in ("step.mlir", "prog", "metrics.jsonl"))
-    run("nd-opt", f"--shard={mesh}", *options, imported(name, plan.batch, SEQ), "-o", step)
+    run("nd-opt", f"--shard={mesh}", *options, imported(name, plan.batch, plan.seq), "-o", step)
     report = json.loads(run("nd-opt", "--report=json", step))
     assert report["sent"] == expected
     assert report["sent_between_nodes"] == between

@@ -38,6 +38,7 @@ MASKS = {
     "key padding": lambda ids, positions, visible: tril(ids) & visible[:, None, None, :],
     "documents, positions and a window": lambda ids, positions, d: causal(positions) & near(positions, 4) & same(d),
     "a prefix seen by all": lambda ids, positions, prefix: causal(positions) | prefix[:, None, None, :],
+    "padding alone": lambda ids, positions, visible: visible[:, None, None, :],
     "a mask of its own": lambda ids, positions, mask: mask,
     "a number for each token": lambda ids, positions, numbers: None,
 }
@@ -47,7 +48,7 @@ def own_input(kind, length):
     """The case's own input, and positions."""
     generator = torch.Generator().manual_seed(0)
     positions = torch.arange(length).expand(BATCH, length).contiguous()
-    if kind == "key padding":
+    if kind in ("key padding", "padding alone"):
         return torch.arange(length) < torch.tensor([[length], [length - 4], [3], [1]]), positions
     if kind == "a prefix seen by all":
         return torch.arange(length) < torch.tensor([[0], [2], [7], [length]]), positions
@@ -79,14 +80,14 @@ class Block(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """Two blocks, one with the mask, one that is causal.
+    """Two blocks, one with the mask, one that is causal; both with the mask where that is padding alone, as in an encoder.
 
     places: "given", an input [batch, sequence]; "one row", an input [1, sequence]; "counted" inside; or no tokens' places, but
     those of a "table" as long as the sequence."""
 
     def __init__(self, kind, places, length):
         super().__init__()
-        self.mask, self.places = MASKS[kind], places
+        self.mask, self.places, self.encodes = MASKS[kind], places, kind == "padding alone"
         self.words, self.table = torch.nn.Embedding(VOCABULARY, WIDTH), torch.nn.Embedding(length, WIDTH)
         self.blocks = torch.nn.ModuleList([Block(), Block()])
         self.head = torch.nn.Linear(WIDTH, VOCABULARY)
@@ -101,8 +102,8 @@ class Model(torch.nn.Module):
         x = self.words(input_ids) + where
         if own.is_floating_point():
             x = x * own.unsqueeze(2)
-        x = self.blocks[0](x, self.mask(input_ids, position_ids, own))
-        return self.head(self.blocks[1](x, None))
+        mask = self.mask(input_ids, position_ids, own)
+        return self.head(self.blocks[1](self.blocks[0](x, mask), mask if self.encodes else None))
 
 
 @functools.cache
@@ -178,16 +179,28 @@ def compare(kind, length, mesh, options, folder, graph, places="given"):
 
 
 ZIGZAG = "order = array<i64: 0, 3, 1, 2>"
-GIVEN = [kind for kind in MASKS if kind != "a mask of its own"]
+GIVEN = [kind for kind in MASKS if kind not in ("padding alone", "a mask of its own")]
 
 
 @pytest.mark.parametrize("mode", ["ring", "gather", "ulysses"])
 @pytest.mark.parametrize("kind", GIVEN)
 def test_what_inputs_give_follows_the_sequence(kind, mode, graph, tmp_path):
-    """13 tokens, padded to 16, in zig-zag for ring and gather: what inputs [batch, sequence] say is permuted with them."""
+    """13 tokens, padded to 16, in zig-zag for ring and gather: what inputs [batch, sequence] say is permuted with them.
+
+    Ulysses keeps their order, and pads to 14."""
     step = compare(kind, 13, "dp2,cp2", [*STEP, f"--cp={mode}"], tmp_path, graph)
     assert (ZIGZAG in step) == (mode != "ulysses")
+    assert ("%arg0: tensor<2x7xi64>" in step) == (mode == "ulysses")
     assert ("nd.permute" in step) == (mode == "ring")
+
+
+@pytest.mark.parametrize(("length", "mesh", "own"), [(13, "cp2", 7), (13, "cp2,tp2", 8), (9, "cp4", 3)])
+@pytest.mark.parametrize("mode", ["ring", "gather", "ulysses"])
+def test_an_encoder_keeps_the_order(mode, length, mesh, own, graph, tmp_path):
+    """Every query sees all keys, so ranks have equal work in any order; the last of four has nothing but padding."""
+    step = compare("padding alone", length, mesh, [*STEP, f"--cp={mode}"], tmp_path, graph)
+    assert "order = " not in step
+    assert f"%arg0: tensor<4x{own}xi64>" in step
 
 
 def test_one_row_of_positions_follows_the_sequence(graph, tmp_path):
