@@ -38,6 +38,8 @@ public:
   /// The region around these logits, which have at least two dimensions; nothing, and `obstacle`, where there is none.
   static std::optional<TokenTiles> find(mlir::Value logits, Obstacle &obstacle);
 
+  llvm::ArrayRef<mlir::Operation *> getRegion() const { return region; }
+
   /// Replaces the region by one in chunks of at most `tokens` tokens (at least 1). Collectives get instances from
   /// `instance` on, which is raised.
   void tile(int64_t tokens, int64_t &instance);

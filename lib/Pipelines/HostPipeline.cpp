@@ -33,6 +33,7 @@ void nd::buildHostPipeline(OpPassManager &pm) {
   // Forming kernels moves computation.
   pm.addPass(createScheduleCollectives());
   pm.addNestedPass<func::FuncOp>(createNDScheduleForMemory());
+  pm.addPass(createVerifyFootprint());
   pm.addPass(createNDToRT());
   pm.addNestedPass<rt::ProgramOp>(createRTPlanMemory());
   buildRankProgramVerification(pm);

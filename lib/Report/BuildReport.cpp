@@ -87,6 +87,9 @@ public:
     report.memory = reportMemory(program, report.compute.type);
     if (auto chunk = module->getAttrOfType<IntegerAttr>(names::kLossChunk))
       report.memory.lossChunk = chunk.getInt();
+    if (auto listed = module->getAttrOfType<ArrayAttr>(names::kFootprint))
+      for (auto entry : listed.getAsRange<DictionaryAttr>())
+        readListed(entry);
     return success();
   }
 
@@ -96,6 +99,14 @@ public:
   }
 
 private:
+  void readListed(DictionaryAttr entry) {
+    auto text = [&](StringRef key) { return entry.getAs<StringAttr>(key).str(); };
+    ListedValue &listed = report.memory.listed.emplace_back();
+    listed = {text("what"), text("value"), text("type"), text("location"), {}, 0};
+    llvm::append_range(listed.shape, entry.getAs<DenseI64ArrayAttr>("shape").asArrayRef());
+    listed.bytes = entry.getAs<IntegerAttr>("bytes").getInt();
+  }
+
   void readTensors(rt::ProgramOp program) {
     llvm::StringMap<int64_t> stateBytes;
     for (auto tensor : program.getBody().getOps<rt::TensorOp>()) {

@@ -149,6 +149,17 @@ private:
     json.attribute("peak_at", report.memory.peakAt);
     if (report.memory.lossChunk)
       json.attribute("loss_chunk", report.memory.lossChunk);
+    json.attributeArray("listed", [&] {
+      for (const ListedValue &listed : report.memory.listed)
+        json.object([&] {
+          json.attribute("what", listed.what);
+          json.attribute("value", listed.value);
+          writeSizes("shape", listed.shape);
+          json.attribute("type", listed.type);
+          json.attribute("bytes", listed.bytes);
+          json.attribute("location", listed.location);
+        });
+    });
   }
 
   void writeCompute() {

@@ -200,6 +200,29 @@ private:
     table.print(out);
     if (memory.lossChunk)
       out << "  logits of at most " << formatCount(memory.lossChunk) << " tokens at once (--loss-chunk)\n";
+    writeListed("scores",
+                "Scores in memory: the sequence in two dimensions (an attention that is written out, a general mask)");
+    writeListed("logits", "Logits of all tokens of a rank in memory (--loss-chunk)");
+  }
+
+  void writeListed(llvm::StringRef what, llvm::StringRef title) {
+    using Row = std::vector<std::string>;
+    llvm::MapVector<Row, std::pair<int64_t, int64_t>, std::map<Row, unsigned>> rows;
+    for (const ListedValue &listed : report.memory.listed) {
+      if (listed.what != what)
+        continue;
+      auto &[count, bytes] =
+          rows[{listed.value, formatShape(listed.shape), listed.type, withoutNumbers(listed.location)}];
+      ++count;
+      bytes += listed.bytes;
+    }
+    if (rows.empty())
+      return;
+    heading(title);
+    Table table({"count", "what", "shape", "type", "bytes, together", "where"});
+    for (const auto &[row, sum] : rows)
+      table.add({formatCount(sum.first), row[0], row[1], row[2], formatBytes(static_cast<double>(sum.second)), row[3]});
+    table.print(out);
   }
 
   void writeCompute() {

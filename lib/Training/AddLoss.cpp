@@ -8,6 +8,7 @@
 #include "nd/Dialect/ND/IR/Builders.h"
 #include "nd/Dialect/ND/IR/Names.h"
 #include "nd/Training/Passes.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/Format.h"
 
 namespace nd {
@@ -125,6 +126,49 @@ FailureOr<StepLoss> getLoss(func::FuncOp function) {
   return buildCausalLoss(function, getReturn(function).getOperand(*logits));
 }
 
+/// Marks the weights' dimensions that are the vocabulary: those that the rules of what computes the logits say are
+/// their last one.
+class VocabularyMarker {
+public:
+  explicit VocabularyMarker(func::FuncOp function) : function(function) {}
+
+  void mark(Value logits) {
+    auto type = cast<RankedTensorType>(logits.getType());
+    size = type.getShape().back();
+    follow(logits, type.getRank() - 1);
+    // As the plan of tensor axes does: a table that has as many rows.
+    function.walk([&](TakeOp lookup) {
+      if (lookup.getTable().getType().getDimSize(0) == size)
+        follow(lookup.getTable(), 0);
+    });
+  }
+
+private:
+  void follow(Value value, int64_t dim) {
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      unsigned index = argument.getArgNumber();
+      if (names::argKind(function, index) == names::kind::kWeight && !function.getArgAttr(index, names::kVocabulary))
+        function.setArgAttr(index, names::kVocabulary, Builder(function.getContext()).getI64IntegerAttr(dim));
+      return;
+    }
+    auto source = dyn_cast<ShardingRuleOpInterface>(value.getDefiningOp());
+    if (!source || !visited.insert({value, dim}).second)
+      return;
+    ShardingRule rule = source.getShardingRule();
+    const ShardingRule::DimFactors &factors = rule.results[cast<OpResult>(value).getResultNumber()][dim];
+    if (factors.size() != 1)
+      return;
+    for (auto [operand, dims] : llvm::zip_equal(source->getOperands(), rule.operands))
+      for (auto [index, own] : llvm::enumerate(dims))
+        if (own == factors)
+          follow(operand, index);
+  }
+
+  func::FuncOp function;
+  int64_t size = 0;
+  llvm::DenseSet<std::pair<Value, int64_t>> visited;
+};
+
 struct AddLoss : nd::impl::AddLossBase<AddLoss> {
   void runOnOperation() override {
     FailureOr<func::FuncOp> function = getForward(getOperation());
@@ -133,6 +177,8 @@ struct AddLoss : nd::impl::AddLossBase<AddLoss> {
     FailureOr<StepLoss> loss = getLoss(*function);
     if (failed(loss))
       return signalPassFailure();
+    VocabularyMarker marker(*function);
+    function->walk([&](SoftmaxCrossEntropyOp entropy) { marker.mark(entropy.getLogits()); });
     setResults(*function, {{loss->sum, names::kind::kLossSum, ""}, {loss->count, names::kind::kLossCount, ""}});
   }
 };

@@ -5,7 +5,7 @@
 
 // 6 tokens a row are two chunks of 3: 4 do not divide them, and chunks are as even as can be. What lies between the
 // operations of the region and depends on it (the loss) comes behind it.
-// CHECK: module attributes {nd.loss_chunk = 4 : i64}
+// CHECK: module attributes {nd.loss_chunk = 4 : i64, nd.promises = {chunked_tokens = 12 : i64, chunked_width = 32 : i64}}
 // CHECK-LABEL: @step
 // CHECK-SAME: %[[X:.*]]: tensor<2x6x8xf32>, %[[W:.*]]: tensor<32x8xf32>, %[[L:.*]]: tensor<2x6xi64>
 // CHECK: %[[ROW0:.*]] = nd.slice %[[X]] starts = [0, 0, 0] {{.*}}{nd.chunk = 0 : i64} : tensor<2x6x8xf32> -> tensor<1x6x8xf32>

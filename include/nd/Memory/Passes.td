@@ -20,7 +20,8 @@ def ChunkLoss : Pass<"nd-chunk-loss", "::mlir::ModuleOp"> {
     `tokens` is `auto` (chunks where the logits of a rank would take more than 64 MiB; at most 64 of them), `off`, or the largest number of
     tokens of a chunk. Where operations do not allow it (they need all tokens at once, or the logits are a result),
     `auto` leaves the loss as it is, and a number is an error that names the operation. The module gets `nd.loss_chunk`,
-    the number of tokens that a chunk has at most.
+    the number of tokens that a chunk has at most, and, where nothing else is as wide as the logits, promises that
+    nothing will be (`nd.promises`, `nd-verify-footprint`).
 
     ```mlir
     %l = nd.dot_general %x, %w ... -> tensor<2x64x50257xf32>
@@ -87,6 +88,32 @@ def RTVerifyMemory : Pass<"rt-verify-memory", "::nd::rt::ProgramOp"> {
     rt.fill_zero %a : memref<4xf32>
     rt.fill_zero %b : memref<4xf32>
     rt.copy %a to %c : memref<4xf32> to memref<4xf32>   // fails
+    ```
+  }];
+}
+
+def VerifyFootprint : Pass<"nd-verify-footprint", "::mlir::ModuleOp"> {
+  let summary = "checks what a rank has in memory: no whole logits against a promise; lists scores";
+  let description = [{
+    For a rank's program right before `nd-to-rt`, where a result of an operation that is no view is a buffer, and what lies
+    inside of an `nd.kernel` is none. `DimensionFlow` follows what every dimension is, from the inputs (batch, sequence)
+    and from the weights that make logits (`nd.vocabulary`), by structure: dimensions that have equal sizes by chance are
+    never taken for each other.
+
+    The module's `nd.promises` says what passes have promised; a value that breaks a promise is an error of the compiler:
+
+    - `chunked_tokens`, `chunked_width` (`nd-chunk-loss`): no value is as many tokens times as many words;
+    - `vocabulary_width` (`nd-propagate-sharding`): none has more words.
+
+    Nothing is promised where the program itself asks for whole logits (they are a result, an operation needs all words at
+    once, an annotation keeps the vocabulary whole). The module gets `nd.footprint`, what reports list: values that have
+    the sequence in two dimensions (`scores`: scores of an attention that is written out, general masks), and logits that
+    all of a rank's tokens have at once (`logits`).
+
+    ```mlir
+    module attributes {nd.promises = {chunked_tokens = 128 : i64, chunked_width = 512 : i64}}
+      %l = nd.gemm %x, %head transposed : tensor<128x64xf32>, tensor<512x64xf32> -> tensor<128x512xf32>
+    // error: result 0 of 'nd.gemm', tensor<128x512xf32>, is 128 tokens x 512 words of the vocabulary ...
     ```
   }];
 }

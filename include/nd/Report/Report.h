@@ -66,6 +66,14 @@ enum class MemoryClass {
 inline constexpr int kMemoryClasses = 11;
 llvm::StringRef stringify(MemoryClass memoryClass);
 
+/// A value of the program that takes more memory than one might think.
+struct ListedValue {
+  std::string what; ///< `scores`: it has the sequence in two dimensions; `logits`: of all tokens of a rank
+  std::string value, type, location;
+  llvm::SmallVector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
 struct MemoryReport {
   /// Bytes that are live at the peak, exactly.
   std::array<int64_t, kMemoryClasses> live{};
@@ -75,6 +83,7 @@ struct MemoryReport {
   int64_t arena = 0;     ///< what a rank allocates: the peak, alignment, and what no order of places could avoid
   std::string peakAt;    ///< the operation at which the peak is reached
   int64_t lossChunk = 0; ///< tokens whose logits exist at once; 0: all of a rank's
+  std::vector<ListedValue> listed; ///< in the order of the program
 };
 
 struct ComputeReport {

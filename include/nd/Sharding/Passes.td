@@ -59,6 +59,9 @@ def PropagateSharding : Pass<"nd-propagate-sharding", "::mlir::ModuleOp"> {
 
     The decision is an attribute `nd.factor_axes` on every operation, a list of axes for each factor: types follow in `nd-insert-reshards`, since `arith` refuses
     operands that differ in their encoding. An operation without a rule is an error.
+
+    Where the tensor axes shard all that is computed on words of the vocabulary, the module gets `nd.promises` with `vocabulary_width`,
+    the words of a shard: no rank will have more (`nd-verify-footprint`).
   }];
   let dependentDialects = ["::nd::NDDialect"];
 }

@@ -56,7 +56,8 @@ def AddLoss : Pass<"nd-add-loss", "::mlir::ModuleOp"> {
     the result of kind `logits` [B, S, V] gets softmax cross-entropy with a new input `labels` [B, S]: `loss_sum` is
     the sum of the tokens' losses, `loss_count` the number of labels that differ from the model's `ignore_index`. The
     loader has shifted the labels; the step never does. Afterwards `loss_sum` and `loss_count` are the function's only
-    results.
+    results. Weights with a dimension that the logits say is the vocabulary get its number as `nd.vocabulary`, and so do
+    tables with as many rows.
 
     Refuses what training does not support yet: dropout with p > 0, by name and location.
 

@@ -154,6 +154,10 @@ private:
       for (auto [kind, bytes] : byKind)
         json.attribute(kind, bytes);
     });
+    json.attributeBegin("listed");
+    auto listed = host.module->getAttrOfType<ArrayAttr>(names::kFootprint);
+    writeValue(listed ? listed : ArrayAttr::get(host.module->getContext(), {}));
+    json.attributeEnd();
   }
 
   /// Attributes that JSON can say; others as their text.

@@ -38,6 +38,8 @@ inline constexpr llvm::StringLiteral kUseSharding = "nd.use_sharding";
 inline constexpr llvm::StringLiteral kUpdateSharding = "nd.update_sharding";
 /// Of inputs: which dimension is the sequence.
 inline constexpr llvm::StringLiteral kSequence = "nd.sequence";
+/// Of weights: which dimension is the vocabulary of the loss.
+inline constexpr llvm::StringLiteral kVocabulary = "nd.vocabulary";
 
 // On operations, between propagation and the insertion of reshards: the axes of each factor of the operation's rule.
 inline constexpr llvm::StringLiteral kFactorAxes = "nd.factor_axes";
@@ -58,6 +60,18 @@ inline constexpr llvm::StringLiteral kStep = "nd.step";
 inline constexpr llvm::StringLiteral kPlan = "nd.plan";
 /// Tokens of a rank whose logits exist at once, where the loss runs in chunks.
 inline constexpr llvm::StringLiteral kLossChunk = "nd.loss_chunk";
+/// What no value in a rank's memory exceeds, and the values that a report lists (`nd-verify-footprint`).
+inline constexpr llvm::StringLiteral kPromises = "nd.promises";
+inline constexpr llvm::StringLiteral kFootprint = "nd.footprint";
+
+// Entries of `nd.promises`.
+namespace promise {
+/// Logits of so many tokens, so many words wide, exist in chunks only.
+inline constexpr llvm::StringLiteral kChunkedTokens = "chunked_tokens";
+inline constexpr llvm::StringLiteral kChunkedWidth = "chunked_width";
+/// No value has more words.
+inline constexpr llvm::StringLiteral kVocabularyWidth = "vocabulary_width";
+} // namespace promise
 
 // Functions.
 inline constexpr llvm::StringLiteral kForward = "forward";
