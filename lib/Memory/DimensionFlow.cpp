@@ -443,7 +443,7 @@ DimensionFlow::Buffer DimensionFlow::concatenate(ConcatOp op, int64_t dim, int64
   }
   if (isOne)
     return resize(first, dim, size);
-  Piece result = unknown(dim, size);
+  Piece result = {create(/*isFree=*/false), static_cast<unsigned>(dim), size, false};
   classes[result.id].kind = kind & ~DimensionKind::Vocabulary;
   return {result};
 }

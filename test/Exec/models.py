@@ -99,6 +99,9 @@ MODELS |= {
     # one norm before both, and one before each; the latter has biases
     "cohere": functools.partial(tiny_parallel, transformers.CohereConfig, num_key_value_heads=2),
     "gpt_neox": functools.partial(tiny_parallel, transformers.GPTNeoXConfig, hidden_dropout=0.0),
+    # Sizes that equal each other: what a dimension is does not follow from them.
+    "llama-equal": functools.partial(testing.tiny_llama, vocab_size=64, intermediate_size=64),
+    "gpt2-equal": functools.partial(testing.tiny_gpt2, vocab_size=64, n_positions=64),
     "llama-6-2": functools.partial(testing.tiny_llama, **SIX),
     "llama-6-3": functools.partial(testing.tiny_llama, **SIX | {"num_key_value_heads": 3}),
     "llama-4-1": functools.partial(testing.tiny_llama, num_key_value_heads=1),

@@ -2,11 +2,13 @@
 
 import json
 import pathlib
+import re
 import subprocess
 
 import torch
 from safetensors.torch import load_file, save_file
 
+WRITTEN_OUT = ("bloom", "cosine-attention")  # models whose attention is no nd.attention
 TYPES = {torch.float32: "f32", torch.int64: "i64", torch.bool: "i1", torch.int32: "i32", torch.bfloat16: "bf16"}
 
 
@@ -14,7 +16,20 @@ def run(*command, stdin=None, timeout=300):
     """Runs a command and returns its standard output; fails the test with both outputs when it fails."""
     done = subprocess.run([str(c) for c in command], input=stdin, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-8000:]}"
+    if command[0] == "nd-compile":
+        check_footprint(pathlib.Path(command[command.index("-o") + 1]))
     return done.stdout
+
+
+def check_footprint(program):
+    """No compiled program has scores in memory, but those of models that write them out. (Logits in memory that were
+    promised to be in chunks, or wider than a shard, do not compile.)"""
+    manifest = json.loads((program / "manifest.json").read_text())
+    model = pathlib.Path(manifest.get("model", {}).get("weights_dir", ""))
+    is_written_out = any(re.fullmatch(rf"({'|'.join(WRITTEN_OUT)})\d*", part) for part in model.parts)
+    listed = manifest["memory"]["listed"]
+    scores = [entry for entry in listed if entry["what"] == "scores"]
+    assert is_written_out or not scores, f"{program}: scores in memory: {scores}"
 
 
 def tensor_type(value):

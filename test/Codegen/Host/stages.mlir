@@ -11,6 +11,7 @@
 // CHECK: nd-form-kernels.mlir
 // CHECK-NEXT: nd-schedule-collectives.mlir
 // CHECK-NEXT: nd-schedule-for-memory.mlir
+// CHECK-NEXT: nd-verify-footprint.mlir
 // CHECK-NEXT: nd-to-rt.mlir
 // CHECK-NEXT: rt-plan-memory.mlir
 
