@@ -44,8 +44,14 @@ void collectBuffers(Block &block, SmallVectorImpl<Value> &buffers) {
 
 class Footprint {
 public:
-  explicit Footprint(func::FuncOp function)
-      : function(function), module(function->getParentOfType<ModuleOp>()), flow(function), longest(flow.getLongest()) {}
+  explicit Footprint(func::FuncOp function) : function(function), flow(function), longest(flow.getLongest()) {
+    auto promised = [module = function->getParentOfType<ModuleOp>()](StringRef key) {
+      return names::moduleInt(module, names::kPromises, key);
+    };
+    width = promised(names::promise::kVocabularyWidth);
+    chunkedTokens = promised(names::promise::kChunkedTokens);
+    chunkedWidth = promised(names::promise::kChunkedWidth);
+  }
 
   LogicalResult check() {
     SmallVector<Value> buffers(function.getArguments().begin(), function.getArguments().end());
@@ -92,21 +98,17 @@ private:
   }
 
   LogicalResult checkPromises(Value value) {
-    auto promised = [&](StringRef key) { return names::moduleInt(module, names::kPromises, key); };
     Extents extents = measure(value, /*isBound=*/true);
     auto refuse = [&]() {
       return emitError(value.getLoc()) << "nd-verify-footprint: " << describe(function, value) << ", "
                                        << value.getType() << ", is " << extents.tokens << " tokens x " << extents.words
                                        << " words of the vocabulary in a rank's memory, but ";
     };
-    std::optional<int64_t> width = promised(names::promise::kVocabularyWidth);
     if (width && extents.words > *width)
       return refuse() << "the plan shards the vocabulary into " << *width
                       << " words a rank (nd.promises): a pass behind it has gathered them, which is an error in nd";
-    std::optional<int64_t> tokens = promised(names::promise::kChunkedTokens),
-                           chunkedWidth = promised(names::promise::kChunkedWidth);
-    if (tokens && chunkedWidth && extents.tokens >= *tokens && extents.words >= *chunkedWidth)
-      return refuse() << "logits of " << *tokens << " tokens x " << *chunkedWidth
+    if (chunkedTokens && chunkedWidth && extents.tokens >= *chunkedTokens && extents.words >= *chunkedWidth)
+      return refuse() << "logits of " << *chunkedTokens << " tokens x " << *chunkedWidth
                       << " words run in chunks (nd.promises): a pass behind nd-chunk-loss has joined them, which is an "
                          "error in nd";
     return success();
@@ -136,9 +138,9 @@ private:
   }
 
   func::FuncOp function;
-  ModuleOp module;
   DimensionFlow flow;
   int64_t longest; ///< sequence, whole
+  std::optional<int64_t> width, chunkedTokens, chunkedWidth;
   SmallVector<Attribute> listed;
 };
 

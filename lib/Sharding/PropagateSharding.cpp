@@ -31,7 +31,8 @@ std::optional<int64_t> vocabularyWidth(Program &program, const Analysis &analysi
   llvm::DenseSet<DimensionClasses::Id> words;
   int64_t largest = 0;
   for (BlockArgument argument : function.getArguments())
-    if (std::optional<int64_t> dim = names::argInt(function, argument.getArgNumber(), names::kVocabulary))
+    if (std::optional<int64_t> dim = names::argInt(function, argument.getArgNumber(), names::kVocabulary);
+        dim && *dim >= 0 && *dim < cast<RankedTensorType>(argument.getType()).getRank())
       for (DimensionClasses::Id id : classes.getDim(argument, *dim)) {
         words.insert(id);
         largest = std::max(largest, classes.getSize(id));
