@@ -161,26 +161,34 @@ private:
     for (Value buffer : accesses.read)
       if (failed(read(op, buffer, "reads")))
         return failure();
+    bool takes = false;
     for (Value buffer : accesses.written)
-      write(op, buffer);
+      takes |= write(op, buffer);
+    if (!takes)
+      return success();
     for (Value buffer : llvm::concat<Value>(accesses.read, accesses.written))
       if (failed(read(op, buffer, "writes over")))
         return failure();
     return success();
   }
 
-  void write(Operation *op, Value buffer) {
+  /// Whether the memory was another's until now.
+  bool write(Operation *op, Value buffer) {
     Value root = rt::getRoot(buffer);
     if (isa<rt::ConstantOp>(root.getDefiningOp()))
-      return;
+      return false;
+    bool takes = false;
     SmallVector<rt::Memory> lost;
     owners.visit(rt::getMemory(root), [&](rt::Memory memory, const Owners::Piece *piece) {
-      if (!piece || piece->root != root.getDefiningOp())
-        lost.push_back(memory);
+      if (piece && piece->root == root.getDefiningOp())
+        return;
+      takes |= piece != nullptr;
+      lost.push_back(memory);
     });
     for (rt::Memory memory : lost)
       owners.assign(memory, root.getDefiningOp(), /*written=*/false, op);
     owners.assign(rt::getMemory(buffer), root.getDefiningOp(), /*written=*/true, op);
+    return takes;
   }
 
   /// A buffer with gaps may have some that nothing writes.
