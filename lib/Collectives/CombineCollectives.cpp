@@ -178,45 +178,56 @@ private:
   size_t ahead = 0;
 };
 
-/// Moves what `op` reads before `point`, where it is nothing but other forms of what is there already (a shard in the
-/// type of computation, padded...). Fails, and moves nothing, where it is more.
-bool hoistOperands(Operation *op, Operation *point) {
-  SmallVector<Operation *> needed;
-  llvm::DenseSet<Operation *> seen;
-  std::function<bool(Operation *)> visit = [&](Operation *source) {
-    if (!source || source->isBeforeInBlock(point) || !seen.insert(source).second)
+/// Collects what gathers of a unit read that stands behind the first of them, and moves it there in one go: asking for
+/// the order of operations between moves numbers the whole block anew.
+class OperandHoister {
+public:
+  explicit OperandHoister(Operation *point) : point(point) {}
+
+  /// Fails, and takes nothing, where `op` reads more than other forms of what is there already (a shard in the type of
+  /// computation, padded...).
+  bool add(Operation *op) {
+    size_t before = taken.size();
+    if (llvm::all_of(op->getOperands(), [&](Value operand) { return visit(operand.getDefiningOp()); }))
+      return true;
+    while (taken.size() > before)
+      taken.pop_back();
+    return false;
+  }
+
+  void move() {
+    for (Operation *op : taken)
+      op->moveBefore(point);
+  }
+
+private:
+  bool visit(Operation *source) {
+    if (!source || taken.contains(source) || source->isBeforeInBlock(point))
       return true;
     if (!isa<arith::ConstantOp, arith::TruncFOp, arith::ExtFOp, ReshapeOp, TransposeOp, SliceOp, BroadcastOp, PadOp,
-             AllSliceOp>(source))
+             AllSliceOp>(source) ||
+        !llvm::all_of(source->getOperands(), [&](Value operand) { return visit(operand.getDefiningOp()); }))
       return false;
-    for (Value operand : source->getOperands())
-      if (!visit(operand.getDefiningOp()))
-        return false;
-    needed.push_back(source);
+    taken.insert(source);
     return true;
-  };
-  for (Value operand : op->getOperands())
-    if (!visit(operand.getDefiningOp()))
-      return false;
-  for (Operation *source : needed)
-    source->moveBefore(point);
-  return true;
-}
+  }
+
+  Operation *point;
+  llvm::SetVector<Operation *> taken; ///< what is read before what reads it
+};
 
 /// Gathers of a unit are one, of any size, where the first of them stands, as far as their operands are there.
 void combineUnit(ArrayRef<Operation *> gathers) {
-  SmallVector<Operation *> pending;
-  auto complete = [&] {
-    if (pending.size() > 1)
-      merge(pending, pending.front());
-    pending.clear();
-  };
-  for (Operation *op : gathers) {
-    if (!pending.empty() && !hoistOperands(op, pending.front()))
-      complete();
-    pending.push_back(op);
+  while (!gathers.empty()) {
+    OperandHoister operands(gathers.front());
+    auto together = gathers.drop_front().take_while([&](Operation *op) { return operands.add(op); });
+    size_t count = 1 + together.size();
+    if (count > 1) {
+      operands.move();
+      merge(gathers.take_front(count), gathers.front());
+    }
+    gathers = gathers.drop_front(count);
   }
-  complete();
 }
 
 LogicalResult combine(Block &block, int64_t bucketBytes) {

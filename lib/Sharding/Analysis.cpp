@@ -7,12 +7,14 @@
 #include "Analysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "nd/Dialect/ND/IR/Signature.h"
 
 using namespace mlir;
 using namespace nd;
 
 FailureOr<Analysis> Analysis::get(Program &program) {
   Analysis analysis;
+  analysis.steps.reserve(program.getBody().getOperations().size());
   for (Operation &op : program.getBody().without_terminator()) {
     FailureOr<ShardingRule> rule = getShardingRule(&op);
     if (failed(rule))
@@ -20,12 +22,17 @@ FailureOr<Analysis> Analysis::get(Program &program) {
     analysis.classes.add(&op, *rule);
     analysis.steps.push_back({&op, std::move(*rule)});
   }
-  for (unsigned index : llvm::seq(program.function.getNumArguments()))
-    if (std::optional<unsigned> result = names::resultUpdating(program.function, index)) {
-      Value updated = program.getReturn()->getOperand(*result);
-      if (updated.getType() == program.function.getArgument(index).getType())
-        analysis.classes.tie(program.function.getArgument(index), updated);
-    }
+  func::FuncOp function = program.function;
+  SignatureIndex signature(function);
+  for (unsigned index : llvm::seq(function.getNumArguments())) {
+    StringRef kind = names::argKind(function, index), name = names::argName(function, index);
+    std::optional<unsigned> result = kind.empty() || name.empty() ? std::nullopt : signature.findResult(kind, name);
+    if (!result)
+      continue;
+    Value updated = program.getReturn()->getOperand(*result);
+    if (updated.getType() == function.getArgument(index).getType())
+      analysis.classes.tie(function.getArgument(index), updated);
+  }
   analysis.findPhases(program);
   return analysis;
 }

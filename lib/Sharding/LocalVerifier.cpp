@@ -85,23 +85,39 @@ FailureOr<TensorSharding> LocalVerifier::readBoundary(ShardingAttr attr, DenseI6
   return mesh.fromAttr(attr, padded, tensor, emitError);
 }
 
-LogicalResult LocalVerifier::readArguments(unsigned axis) {
+LogicalResult LocalVerifier::readBoundaries() {
   func::FuncOp function = program.function;
+  auto read = [&](ShardingAttr attr, DenseI64ArrayAttr global, Type local, DictionaryAttr attributes,
+                  const std::string &tensor, std::vector<TensorSharding> &shardings) -> LogicalResult {
+    if (!attr || !global)
+      return function.emitError() << tensor << " has no nd.sharding and nd.global_shape; run nd-partition first";
+    FailureOr<TensorSharding> sharding = readBoundary(attr, global, cast<RankedTensorType>(local), attributes, tensor);
+    if (succeeded(sharding))
+      shardings.push_back(std::move(*sharding));
+    return sharding;
+  };
   for (BlockArgument argument : program.getBody().getArguments()) {
     unsigned index = argument.getArgNumber();
-    auto attr = function.getArgAttrOfType<ShardingAttr>(index, names::kSharding);
-    auto global = function.getArgAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape);
-    if (!attr || !global)
-      return function.emitError() << describe(argument)
-                                  << " has no nd.sharding and nd.global_shape; run nd-partition first";
-    FailureOr<TensorSharding> sharding =
-        readBoundary(attr, global, typeOf(argument), function.getArgAttrDict(index), describe(argument));
-    if (failed(sharding))
+    if (failed(read(function.getArgAttrOfType<ShardingAttr>(index, names::kSharding),
+                    function.getArgAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape), argument.getType(),
+                    function.getArgAttrDict(index), describe(argument), arguments)))
       return failure();
+  }
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    if (failed(read(function.getResultAttrOfType<ShardingAttr>(index, names::kSharding),
+                    function.getResultAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape), type,
+                    function.getResultAttrDict(index), describeResult(function, index), results)))
+      return failure();
+  return success();
+}
+
+LogicalResult LocalVerifier::readArguments(unsigned axis) {
+  for (BlockArgument argument : program.getBody().getArguments()) {
+    unsigned index = argument.getArgNumber();
     State &state = states[argument];
-    if (std::optional<int64_t> dim = dimShardedOver(*sharding, axis))
+    if (std::optional<int64_t> dim = dimShardedOver(arguments[index], axis))
       state = {State::Kind::Shard, onlyDim(typeOf(argument).getRank(), *dim), {}};
-    if (failed(readCopies(function.getArgAttrDict(index), axis, describe(argument), state)))
+    if (failed(readCopies(program.function.getArgAttrDict(index), axis, [&] { return describe(argument); }, state)))
       return failure();
   }
   return success();
@@ -111,16 +127,7 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
   func::FuncOp function = program.function;
   for (auto [index, value] : llvm::enumerate(program.getReturn()->getOperands())) {
     const State &state = states.find(value)->second;
-    auto attr = function.getResultAttrOfType<ShardingAttr>(index, names::kSharding);
-    auto global = function.getResultAttrOfType<DenseI64ArrayAttr>(index, names::kGlobalShape);
-    if (!attr || !global)
-      return function.emitError() << describeResult(function, index)
-                                  << " has no nd.sharding and nd.global_shape; run nd-partition first";
-    FailureOr<TensorSharding> sharding =
-        readBoundary(attr, global, typeOf(value), function.getResultAttrDict(index), describeResult(function, index));
-    if (failed(sharding))
-      return failure();
-    std::optional<int64_t> dim = dimShardedOver(*sharding, axis);
+    std::optional<int64_t> dim = dimShardedOver(results[index], axis);
     // A constant part of a sharded result is equal on all ranks.
     bool fits = (state.kind == State::Kind::Same && (!dim || uniform.isAlong(value, *dim))) ||
                 state.kind == State::Kind::Unknown ||
@@ -129,7 +136,8 @@ LogicalResult LocalVerifier::verifyResults(unsigned axis) {
       return error(program.getReturn(), axis)
              << describeResult(function, index) << " is " << state.str() << ", but has to be "
              << (dim ? "sharded in dimension " + std::to_string(*dim) : "equal on all ranks");
-    if (failed(verifyCopies(function.getResultAttrDict(index), axis, describeResult(function, index), state)))
+    auto tensor = [&, index = index] { return describeResult(function, index); };
+    if (failed(verifyCopies(function.getResultAttrDict(index), axis, tensor, state)))
       return failure();
   }
   return success();
@@ -397,7 +405,7 @@ LogicalResult LocalVerifier::run() {
     if (auto permute = dyn_cast<PermuteOp>(op); permute && failed(verifyPermutation(permute)))
       return failure();
   }
-  if (failed(verifyOrder()) || failed(verifyRings()))
+  if (failed(verifyOrder()) || failed(verifyRings()) || failed(readBoundaries()))
     return failure();
   for (unsigned axis : llvm::seq<unsigned>(mesh.getSizes().size()))
     if (mesh.getSizes()[axis] > 1 && failed(runAlong(axis)))

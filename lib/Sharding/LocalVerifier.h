@@ -73,6 +73,7 @@ private:
   mlir::FailureOr<TensorSharding> readBoundary(ShardingAttr attr, mlir::DenseI64ArrayAttr global,
                                                mlir::RankedTensorType local, mlir::DictionaryAttr attributes,
                                                const std::string &tensor);
+  llvm::LogicalResult readBoundaries();
   llvm::LogicalResult readArguments(unsigned axis);
   llvm::LogicalResult verifyResults(unsigned axis);
   mlir::FailureOr<bool> visitShardMaker(mlir::Operation *op, unsigned axis);
@@ -91,10 +92,10 @@ private:
   // Copies.
   mlir::FailureOr<unsigned> readTable(mlir::DictionaryAttr copies, const std::string &tensor);
   /// Marks the shards of an argument that are copies.
-  llvm::LogicalResult readCopies(mlir::DictionaryAttr attributes, unsigned axis, const std::string &tensor,
-                                 State &state);
-  llvm::LogicalResult verifyCopies(mlir::DictionaryAttr attributes, unsigned axis, const std::string &tensor,
-                                   const State &state);
+  llvm::LogicalResult readCopies(mlir::DictionaryAttr attributes, unsigned axis,
+                                 llvm::function_ref<std::string()> tensor, State &state);
+  llvm::LogicalResult verifyCopies(mlir::DictionaryAttr attributes, unsigned axis,
+                                   llvm::function_ref<std::string()> tensor, const State &state);
   /// What results are when operands, which are sharded as results are, are copies.
   llvm::LogicalResult throughCopies(mlir::Operation *op, const ShardingRule &rule, unsigned axis);
   llvm::LogicalResult visitSum(SumCopiesOp op, unsigned axis);
@@ -106,7 +107,8 @@ private:
   MeshView mesh;
   Uniform uniform;
   RuleCache rules;
-  llvm::DenseMap<mlir::Value, State> states; ///< along the axis that is being followed
+  std::vector<TensorSharding> arguments, results; ///< of the function, along all axes
+  llvm::DenseMap<mlir::Value, State> states;      ///< along the axis that is being followed
   llvm::DenseMap<int64_t, mlir::Operation *> instances;
   /// Of each table, the logical element at each place of each rank along the tensor axes.
   std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> tables;

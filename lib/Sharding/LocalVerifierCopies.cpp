@@ -88,13 +88,13 @@ FailureOr<unsigned> LocalVerifier::readTable(DictionaryAttr copies, const std::s
   return it - tables.begin();
 }
 
-LogicalResult LocalVerifier::readCopies(DictionaryAttr attributes, unsigned axis, const std::string &tensor,
+LogicalResult LocalVerifier::readCopies(DictionaryAttr attributes, unsigned axis, function_ref<std::string()> tensor,
                                         State &state) {
   auto copies = attributes ? attributes.getAs<DictionaryAttr>(names::kCopies) : DictionaryAttr();
   if (!copies)
     return success();
   auto dim = copies.getAs<IntegerAttr>("dim");
-  FailureOr<unsigned> table = readTable(copies, tensor);
+  FailureOr<unsigned> table = readTable(copies, tensor());
   if (failed(table))
     return failure();
   if (!dim || dim.getInt() < 0 || mesh.getRole(axis) != AxisRole::tensor || state.kind != State::Kind::Shard ||
@@ -105,7 +105,7 @@ LogicalResult LocalVerifier::readCopies(DictionaryAttr attributes, unsigned axis
   return success();
 }
 
-LogicalResult LocalVerifier::verifyCopies(DictionaryAttr attributes, unsigned axis, const std::string &tensor,
+LogicalResult LocalVerifier::verifyCopies(DictionaryAttr attributes, unsigned axis, function_ref<std::string()> tensor,
                                           const State &state) {
   State expected = state;
   expected.copies = State::Copies::None;
@@ -114,7 +114,7 @@ LogicalResult LocalVerifier::verifyCopies(DictionaryAttr attributes, unsigned ax
   if (expected.copies == state.copies && (state.copies == State::Copies::None || expected.table == state.table))
     return success();
   InFlightDiagnostic diagnostic = error(program.getReturn(), axis);
-  diagnostic << tensor << " is " << state.str() << ", but by nd.copies it has to be " << expected.str();
+  diagnostic << tensor() << " is " << state.str() << ", but by nd.copies it has to be " << expected.str();
   if (expected.copies == state.copies)
     diagnostic << " by another table";
   return diagnostic;

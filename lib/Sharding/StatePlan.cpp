@@ -125,6 +125,7 @@ LogicalResult StatePlan::readArguments() {
 }
 
 LogicalResult StatePlan::readSteps() {
+  steps.reserve(program.getBody().getOperations().size());
   llvm::DenseMap<Operation *, AxisList> summed;
   for (Operation &op : program.getBody().without_terminator()) {
     FailureOr<ShardingRule> rule = getShardingRule(&op);

@@ -71,13 +71,6 @@ std::optional<unsigned> names::findResult(func::FuncOp function, StringRef kind,
   return std::nullopt;
 }
 
-std::optional<unsigned> names::resultUpdating(func::FuncOp function, unsigned argument) {
-  StringRef kind = argKind(function, argument), name = argName(function, argument);
-  if (kind.empty() || name.empty())
-    return std::nullopt;
-  return findResult(function, kind, name);
-}
-
 Attribute names::moduleEntry(ModuleOp module, StringRef dictionary, StringRef key) {
   auto entries = module->getAttrOfType<DictionaryAttr>(dictionary);
   return entries ? entries.get(key) : Attribute();

@@ -124,8 +124,6 @@ std::optional<int64_t> argInt(mlir::func::FuncOp function, unsigned index, llvm:
 /// The argument (result) of that kind and name.
 std::optional<unsigned> findArg(mlir::func::FuncOp function, llvm::StringRef kind, llvm::StringRef name);
 std::optional<unsigned> findResult(mlir::func::FuncOp function, llvm::StringRef kind, llvm::StringRef name);
-/// The result that is the new value of an argument, if any.
-std::optional<unsigned> resultUpdating(mlir::func::FuncOp function, unsigned argument);
 
 /// One entry of the module's `nd.model` (or `nd.step`) dictionary; null when absent.
 mlir::Attribute moduleEntry(mlir::ModuleOp module, llvm::StringRef dictionary, llvm::StringRef key);
