@@ -166,7 +166,7 @@ private:
   void makePartial(OpOperand &operand, const AxisList &axes) {
     OpBuilder builder(operand.getOwner());
     Value value = operand.get();
-    TensorSharding state = plan.getUsedState(value);
+    TensorSharding state = *mesh.fromType(value, operand.getOwner());
     state.unreduced.append(axes);
     llvm::sort(state.unreduced);
     operand.set(AsPartialOp::create(builder, operand.getOwner()->getLoc(),

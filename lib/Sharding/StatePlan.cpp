@@ -276,10 +276,37 @@ bool StatePlan::visitSumOfNumbers(Step &step) {
   return true;
 }
 
+bool StatePlan::visitSumOverMoreAxes(Step &step) {
+  if (!isa<arith::AddFOp>(step.op))
+    return false;
+  TensorSharding left = getVisibleState(step.op->getOperand(0)), right = getVisibleState(step.op->getOperand(1));
+  bool leftIsMore = left.unreduced.size() > right.unreduced.size();
+  const AxisList &more = leftIsMore ? left.unreduced : right.unreduced;
+  const AxisList &fewer = leftIsMore ? right.unreduced : left.unreduced;
+  auto isUsed = [&](unsigned axis) {
+    return llvm::any_of(step.axes, [&](const AxisList &axes) { return llvm::is_contained(axes, axis); });
+  };
+  if (fewer.empty() || more.size() == fewer.size() || left.kind != ReductionKind::sum ||
+      right.kind != ReductionKind::sum || llvm::any_of(more, isUsed) ||
+      !llvm::all_of(fewer, [&](unsigned axis) { return llvm::is_contained(more, axis); }))
+    return false;
+  step.scaled.reset();
+  step.added.reset();
+  step.partialOver.resize(2);
+  for (unsigned axis : more)
+    if (!llvm::is_contained(fewer, axis))
+      step.partialOver[leftIsMore].push_back(axis);
+  step.operandDims.clear();
+  for (const ShardingRule::TensorFactors &factors : step.rule.operands)
+    step.operandDims.push_back(dimsFor(step.axes, factors));
+  states[step.op->getResult(0)] = {dimsFor(step.axes, step.rule.results[0]), more, ReductionKind::sum};
+  return true;
+}
+
 void StatePlan::visit(Step &step) {
   Operation *op = step.op;
   step.partialOver.clear();
-  if (visitSumOfNumbers(step))
+  if (visitSumOfNumbers(step) || visitSumOverMoreAxes(step))
     return;
   FactorAxes axes = step.axes;
 

@@ -35,7 +35,7 @@ public:
     llvm::SmallVector<llvm::SmallVector<AxisList>> operandDims; ///< what each operand has to be sharded by
     /// For an arith.mulf of a partial sum by a number everywhere: the partial operand. It becomes nd.scale.
     std::optional<unsigned> scaled;
-    /// For a sum of numbers: axes over which each operand becomes a part of a sum, as the other one is.
+    /// For a sum: axes over which each operand becomes a part of a sum, as the other one is.
     llvm::SmallVector<AxisList, 2> partialOver;
     /// For an nd.accumulate or nd.sum_copies of a gradient whose parameter is stored in shards: what each microbatch,
     /// or each holder of a copy, adds to the sum. It may be partial still over other axes, which are reduced once,
@@ -72,6 +72,8 @@ private:
   bool roundsPartialSum(mlir::Operation *op, unsigned axis) const;
   /// A sum of numbers of which some are partial: all of it is, and is reduced once in the end.
   bool visitSumOfNumbers(Step &step);
+  /// A sum of a tensor that is partial over some axes and one that is over more: so is the former then.
+  bool visitSumOverMoreAxes(Step &step);
   void reduce(mlir::Value value, llvm::ArrayRef<unsigned> axes);
 
   Program &program;

@@ -47,10 +47,12 @@ def tiny_bloom():
         return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
-def tiny_falcon():
-    """A Falcon of 2 layers: 4 heads of 12 over 2 key/value heads in one product, documents computed from positions."""
+def tiny_falcon(one_key_head=False):
+    """A Falcon of 2 layers: 4 heads of 12 over 2 key/value heads in one product, documents computed from positions.
+
+    As the older ones are with `one_key_head`, for all query heads; attention and MLP then read the result of one norm."""
     sizes = {"hidden_size": 48, "num_attention_heads": 4, "num_kv_heads": 2, "num_hidden_layers": 2, "vocab_size": 251}
-    kind = {"alibi": False, "new_decoder_architecture": True, "bos_token_id": 0, "eos_token_id": 0}
+    kind = {"alibi": False, "new_decoder_architecture": not one_key_head, "bos_token_id": 0, "eos_token_id": 0}
     config = transformers.FalconConfig(**sizes, **kind, hidden_dropout=0.0, attention_dropout=0.0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -85,6 +87,7 @@ def tiny_of_six_heads(config):
 MODELS = {
     "bloom": tiny_bloom,
     "falcon": tiny_falcon,
+    "falcon-4-1": functools.partial(tiny_falcon, one_key_head=True),
     "gpt2": testing.tiny_gpt2,
     "gpt2-odd": functools.partial(testing.tiny_gpt2, odd=True),
     "gpt2-deep": functools.partial(testing.tiny_gpt2, n_layer=4),

@@ -6,7 +6,7 @@ from training import Settings, assert_equal, nd_run
 
 
 @pytest.mark.parametrize("mesh", ["tp2", "fsdp2,cp2,tp3"])
-@pytest.mark.parametrize("name", [*MODULES, "bloom", "cohere", "falcon", "gpt_neox"])
+@pytest.mark.parametrize("name", [*MODULES, "bloom", "cohere", "falcon", "falcon-4-1", "gpt_neox"])
 def test_trains_as_one_rank(name, mesh, imported, one_rank, tokens, tmp_path):
     how = Settings(optimizer="sgd", lr=0.3, steps=3, batch=4, seq=13)
     ours = nd_run(imported(name, how.batch, how.seq), tokens[0], how, tmp_path, mesh)

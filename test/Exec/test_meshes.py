@@ -23,8 +23,10 @@ SHARED = [
     ("llama-6-2", "fsdp5,tp3"),
     ("llama-6-3", "fsdp2,tp2"),
     ("llama-4-1", "fsdp2,tp3"),
+    ("llama-4-1", "cp2,tp2"),
     ("qwen2-6-2", "fsdp3,tp3"),
     ("qwen3-6-2", "dp2,tp3"),
+    ("qwen3-6-2", "tp6"),
     ("phi3-6-2", "fsdp2,tp3"),
 ]
 STEPS = 10

@@ -153,3 +153,23 @@ func.func @again(%x: tensor<4x4xbf16> {nd.kind = "input", nd.sharding = #nd.shar
   return %3, %5 : tensor<4x4xbf16>, tensor<4x4xbf16>
 }
 }
+
+// -----
+
+nd.mesh @mesh axes [#nd.axis<"dp" = 2, replicate>, #nd.axis<"tp" = 2, tensor>]
+
+// Two terms that are partial over dp, one of them over tp too: the other becomes a part of a sum over tp, and all is reduced once.
+// CHECK-LABEL: func.func @over_more_axes
+func.func @over_more_axes(%x: tensor<4x6x8xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {"tp"}, {}]>},
+                          %d: tensor<4x8xf32> {nd.sharding = #nd.sharding<@mesh, [{"dp"}, {}]>}) -> tensor<8x8xf32> {
+  // CHECK: %[[A:.*]] = nd.dot_general {{.*}}unreduced = sum {"dp", "tp"}>>
+  %0 = nd.dot_general %x, %x contract = [0, 1] x [0, 1] : tensor<4x6x8xf32>, tensor<4x6x8xf32> -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[B:.*]] = nd.dot_general {{.*}}unreduced = sum {"dp"}>>
+  // CHECK-NEXT: %[[P:.*]] = nd.as_partial %[[B]] over ["tp"] parts = 2
+  %1 = nd.dot_general %d, %d contract = [0] x [0] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+  // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[A]], %[[P]] : {{.*}}unreduced = sum {"dp", "tp"}>>
+  // CHECK-NEXT: %[[R:.*]] = nd.reshard %[[SUM]]
+  // CHECK-NEXT: return %[[R]]
+  %2 = arith.addf %0, %1 : tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}

@@ -183,4 +183,7 @@ Operation *NDDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return arith::ConstantOp::materialize(builder, value, type, loc);
 }
 
-void NDDialect::getCanonicalizationPatterns(RewritePatternSet &patterns) const { populateAdditionPatterns(patterns); }
+void NDDialect::getCanonicalizationPatterns(RewritePatternSet &patterns) const {
+  populateAdditionPatterns(patterns);
+  populateIndexPatterns(patterns);
+}

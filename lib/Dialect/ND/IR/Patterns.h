@@ -52,6 +52,8 @@ inline mlir::Attribute splatOfType(mlir::Attribute operand, mlir::RankedTensorTy
 
 /// Sums of padded tensors, and scatters added to something: in AdditionPatterns.cpp.
 void populateAdditionPatterns(mlir::RewritePatternSet &patterns);
+/// Lookups at constant places: in IndexPatterns.cpp.
+void populateIndexPatterns(mlir::RewritePatternSet &patterns);
 
 } // namespace nd
 
