@@ -8,8 +8,10 @@ import itertools
 import json
 import math
 import re
+import subprocess
 
 import pytest
+from mutants import Step
 from support import run
 
 BATCH, SEQ = 6, 20
@@ -108,6 +110,29 @@ def test_scores_are_seen(mesh, imported, tmp_path):
     assert {tuple(entry["shape"][-2:]) for entry in found.scores} == {(SEQ, SEQ)}
     assert all("modeling_bloom.py" in entry["location"] for entry in found.scores)
     assert Rank(251, mesh).scores(buffers(tmp_path))
+
+
+def test_logits_that_a_pass_would_gather_are_refused(imported, tmp_path):
+    """No number changes, and no other verifier sees it: every rank has its shard again right behind."""
+    Footprint(imported("llama", BATCH, SEQ), "dp2,tp2", [], tmp_path)
+    step = Step((tmp_path / "step.mlir").read_text())
+    made = step.find(r"nd\.dot_general", r"nd\.logits")
+    logits, (*_, shard) = step.result(made), step.types(made)
+    whole = shard.replace("x128x", "x256x")
+    gather = 'over @mesh ["tp"] dims = [2] instance = 9001 names = ["logits"] reason = ""'
+    cut = 'over @mesh ["tp"] dim = 2 instance = 9002 name = "logits" reason = ""'
+    step.replace(logits, "%own", made + 1)
+    step.lines[made + 1 : made + 1] = [
+        f"%whole = nd.all_gather {logits} {gather} : {shard} -> {whole}",
+        f"%own = nd.all_slice %whole {cut} : {whole} -> {shard}",
+    ]
+    (tmp_path / "gathered.mlir").write_text(step.text())
+    run("nd-opt", "-nd-verify-sharding", tmp_path / "gathered.mlir", "-o", "/dev/null")
+    command = ["nd-compile", tmp_path / "gathered.mlir", "-o", tmp_path / "prog"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode
+    assert f"result 0 of 'nd.all_gather', '{whole}', is 60 tokens x 256 words of the vocabulary" in done.stderr
+    assert "modeling_llama.py" in done.stderr or "gathered.mlir" in done.stderr
 
 
 @pytest.mark.parametrize("options", [(), CHUNKS])
