@@ -166,10 +166,15 @@ void Propagation::findWholeKeys() {
   };
   for (const Analysis::Step &step : analysis.getSteps()) {
     auto attention = dyn_cast<AttentionOp>(step.op);
-    if (!attention || !tensorParallel.contains(attention) ||
-        usesTensorAxes(dimsFor(decideByClasses(step, false), step.rule.operands[1])))
+    if (!attention || !tensorParallel.contains(attention))
       continue;
     for (Value keys : {attention.getKey(), attention.getValue()}) {
+      // They may be repeated for the query heads, which the tensor axes shard then.
+      while (Operation *op = keys.getDefiningOp()) {
+        if (!isa<BroadcastOp, ReshapeOp, TransposeOp>(op) || !tensorParallel.contains(op))
+          break;
+        keys = op->getOperand(0);
+      }
       // Through operations on so many elements, back to the product with a weight.
       llvm::SetVector<Operation *> found;
       SmallVector<Value> open = {keys};
@@ -177,7 +182,8 @@ void Propagation::findWholeKeys() {
       while (!open.empty()) {
         Value value = open.pop_back_val();
         Operation *op = value.getDefiningOp();
-        if (!op || typeOf(value).getNumElements() != typeOf(keys).getNumElements() || !found.insert(op))
+        if (!op || tensorParallel.contains(op) || typeOf(value).getNumElements() != typeOf(keys).getNumElements() ||
+            !found.insert(op))
           continue;
         if (!isa<DotGeneralOp>(op))
           open.append(op->operand_begin(), op->operand_end());
@@ -195,7 +201,7 @@ SmallVector<Value> Propagation::partialResultsOf(const Analysis::Step &step, con
   bool sums = llvm::any_of(llvm::zip_equal(step.rule.factors, axes), [&](const auto &pair) {
     return std::get<0>(pair).kind == FactorKind::Reduction && usesTensorAxes({std::get<1>(pair)});
   });
-  if (sums && isa<DotGeneralOp, TakeOp>(step.op))
+  if (sums && (isa<DotGeneralOp, TakeOp>(step.op) || (isa<ReduceOp>(step.op) && comesFromAttentionGradient(step.op))))
     results.push_back(step.op->getResult(0));
   for (auto [result, factors] : llvm::zip(step.op->getResults(), step.rule.summed))
     if (llvm::any_of(factors, [&](int64_t factor) { return usesTensorAxes({axes[factor]}); }))

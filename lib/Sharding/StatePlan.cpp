@@ -86,6 +86,12 @@ llvm::DenseMap<Operation *, AxisList> nd::findTermsOfSums(Block &body,
   return terms;
 }
 
+bool nd::comesFromAttentionGradient(Operation *op) {
+  while (isa_and_nonnull<ReduceOp, ReshapeOp, TransposeOp, arith::TruncFOp, arith::ExtFOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<AttentionGradOp>(op);
+}
+
 bool nd::hasScaleFactor(Operation *product, unsigned tensor) {
   if (!isa<arith::MulFOp>(product))
     return false;
@@ -213,8 +219,7 @@ void StatePlan::reduce(Value value, ArrayRef<unsigned> axes) {
 /// The products of attention's gradient are rounded before they are reduced, as those of any other product are. Over
 /// the axes of the sequence its keys and values are sums of f32.
 bool StatePlan::roundsPartialSum(Operation *op, unsigned axis) const {
-  return isa<arith::TruncFOp>(op) &&
-         (mesh.getRole(axis) != AxisRole::tensor || !op->getOperand(0).getDefiningOp<AttentionGradOp>());
+  return isa<arith::TruncFOp>(op) && (mesh.getRole(axis) != AxisRole::tensor || !comesFromAttentionGradient(op));
 }
 
 SmallVector<unsigned, 2> StatePlan::partialOperandsOf(Operation *op) const {

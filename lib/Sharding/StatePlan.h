@@ -98,6 +98,9 @@ findTermsOfSums(mlir::Block &body, llvm::function_ref<AxisList(mlir::Operation *
 bool carriesPartial(mlir::Operation *op, const ShardingRule &rule, llvm::ArrayRef<unsigned> partial,
                     llvm::function_ref<bool(mlir::Operation *)> isReducedAnyway);
 
+/// Whether the gradient of attention is all that an operation reads: in another form, rounded or summed over heads.
+bool comesFromAttentionGradient(mlir::Operation *op);
+
 /// The 0-d factor of a product of a tensor by a number everywhere, at the builder's insertion point; null where operand
 /// 1 - `tensor` is no such number.
 mlir::Value buildScaleFactor(mlir::OpBuilder &builder, mlir::Operation *product, unsigned tensor);

@@ -115,6 +115,14 @@ def cohere(layers, hidden, heads, kv_heads, head_dim, ffn, vocab):
     return dataclasses.replace(of, block=block, parallel_norms=1)
 
 
+def falcon(layers, hidden, heads, ffn, vocab):
+    """As Cohere with one key head, an MLP of two products, and biases of norms."""
+    of = cohere(layers, hidden, heads, 1, hidden // heads, ffn, vocab)
+    block = [p for p in of.block if p.name != "gate_proj"] + [Parameter("ln.bias", (hidden,), "block", role="shards")]
+    outside = (*of.outside, Parameter("ln_f.bias", (hidden,), "head", role="shards"))
+    return dataclasses.replace(of, block=tuple(block), outside=outside)
+
+
 def gpt_neox(layers, hidden, heads, ffn, vocab):
     """Attention and MLP have norms of their own; everything in a block has a bias, and the head is not tied."""
     of = gpt2(layers, hidden, heads, ffn, vocab, 0)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from formulas import Plan, cohere, gpt2, gpt_neox, llama, sent, sent_between_nodes
+from formulas import Plan, cohere, falcon, gpt2, gpt_neox, llama, sent, sent_between_nodes
 from support import run
 
 MODELS = {
@@ -80,6 +80,7 @@ SHARED = {
     "llama-6-3": llama(2, 96, 6, 3, 16, 160, 256),
     "llama-4-1": llama(2, 64, 4, 1, 16, 160, 256),
     "qwen3-6-2": llama(2, 96, 6, 2, 16, 160, 256, head_norms=True),
+    "falcon-4-1": falcon(2, 48, 4, 192, 251),
 }
 SHARED_CASES = [
     ("llama", "tp3", [], {}),
@@ -105,6 +106,8 @@ SHARED_CASES = [
     ("llama", "cp2,tp4", ["--cp=gather"], {"cp_mode": "gather"}),
     ("llama", "fsdp2,cp2,tp4", ["--cp=gather", "--dtype=bf16"], {"cp_mode": "gather", "bytes": 2}),
     ("qwen3-6-2", "fsdp2,tp3", [], {}),
+    ("falcon-4-1", "tp2", *OFF),
+    ("falcon-4-1", "dp2,fsdp2,tp2", ["--dtype=bf16"], {"bytes": 2}),
 ]
 
 
