@@ -18,15 +18,6 @@ namespace {
 
 constexpr StringLiteral kEmbedding = "embedding", kHead = "head", kWhole = "model";
 
-/// The name of a parameter in the user's model: `w` of its part `w#1`.
-StringRef userName(func::FuncOp function, unsigned argument) {
-  StringRef name = names::argName(function, argument);
-  if (auto part = function.getArgAttrOfType<DictionaryAttr>(argument, names::kPart))
-    if (auto whole = part.getAs<StringAttr>("name"))
-      return whole.getValue();
-  return name;
-}
-
 /// The block that a parameter belongs to by its name, or null.
 StringAttr blockOf(StringRef name, ArrayAttr blocks) {
   for (auto block : blocks.getAsRange<StringAttr>()) {
@@ -61,7 +52,7 @@ LogicalResult nd::checkUnitRule(func::FuncOp function, StringRef text) {
   for (unsigned index : llvm::seq(function.getNumArguments())) {
     if (names::argKind(function, index) != names::kind::kWeight)
       continue;
-    StringRef name = userName(function, index);
+    StringRef name = names::userName(function, index);
     if (!rule->match(name).empty())
       return success();
     for (StringRef path : modulePaths(name))
@@ -90,7 +81,7 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
   UnitRule rule = text ? llvm::cantFail(UnitRule::parse(text.getValue())) : UnitRule();
 
   auto unitOf = [&](BlockArgument parameter) -> StringAttr {
-    StringRef name = userName(function, parameter.getArgNumber());
+    StringRef name = names::userName(function, parameter.getArgNumber());
     if (rule.isWhole())
       return StringAttr::get(context, kWhole);
     StringRef module = rule.match(name);
@@ -109,7 +100,7 @@ GatherUnits::GatherUnits(Program &program, const Analysis &analysis) : function(
       BlockArgument parameter = getWeightBehind(operand, function);
       if (!parameter)
         continue;
-      if (blockOf(userName(function, parameter.getArgNumber()), blocks))
+      if (blockOf(names::userName(function, parameter.getArgNumber()), blocks))
         outside = head;
       StringAttr unit = unitOf(parameter);
       kept = units[parameter] = unit ? unit : outside;

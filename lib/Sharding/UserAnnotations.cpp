@@ -6,6 +6,7 @@
 
 #include "UserAnnotations.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -41,8 +42,9 @@ public:
       return failure();
     unsigned matches = 0;
     for (unsigned index : llvm::seq(function.getNumArguments())) {
-      StringRef kind = names::argKind(function, index), name = names::argName(function, index);
-      if ((kind != names::kind::kWeight && kind != names::kind::kInput) || !pattern->match(name))
+      StringRef kind = names::argKind(function, index);
+      if ((kind != names::kind::kWeight && kind != names::kind::kInput) ||
+          llvm::none_of(names::userNames(function, index), [&](StringRef name) { return pattern->match(name); }))
         continue;
       ++matches;
       if (failed(annotate(text, index, *dims)))
@@ -57,11 +59,11 @@ private:
   InFlightDiagnostic refuse(StringRef text) { return function.emitError() << "--annotate=" << text << ": "; }
 
   std::string examples() {
-    SmallVector<std::string> some;
+    llvm::SetVector<StringRef> some;
     for (unsigned index : llvm::seq(function.getNumArguments()))
       if (names::argKind(function, index) == names::kind::kWeight && some.size() < 3)
-        some.push_back(("'" + names::argName(function, index) + "'").str());
-    return "some that exist are " + llvm::join(some, ", ");
+        some.insert(names::userName(function, index));
+    return "some that exist are '" + llvm::join(some, "', '") + "'";
   }
 
   FailureOr<SmallVector<SmallVector<StringAttr>>> readDims(StringRef text, StringRef list) {

@@ -67,13 +67,7 @@ struct AddOptimizer : nd::impl::AddOptimizerBase<AddOptimizer> {
   /// Weights with two or more dimensions in the user's model decay, unless options say otherwise; any name of a tied
   /// weight counts, and that of the parameter that it is a part of.
   bool decays(func::FuncOp function, unsigned index) {
-    SmallVector<StringRef> all = {names::argName(function, index)};
-    if (auto part = function.getArgAttrOfType<DictionaryAttr>(index, names::kPart))
-      if (auto whole = part.getAs<StringAttr>("name"))
-        all.push_back(whole.getValue());
-    if (auto aliases = function.getArgAttrOfType<ArrayAttr>(index, names::kAliases))
-      for (auto alias : aliases.getAsRange<StringAttr>())
-        all.push_back(alias.getValue());
+    SmallVector<StringRef> all = names::userNames(function, index);
     bool isExempt = false;
     for (auto [pattern, isUsed] : llvm::zip_equal(noDecayPatterns, noDecayUsed)) {
       bool matches = llvm::any_of(all, [&, &glob = pattern](StringRef name) { return glob.match(name); });

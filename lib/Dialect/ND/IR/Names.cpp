@@ -20,6 +20,20 @@ StringRef textOf(Attribute attribute) {
 
 StringRef names::argKind(func::FuncOp function, unsigned index) { return textOf(function.getArgAttr(index, kKind)); }
 StringRef names::argName(func::FuncOp function, unsigned index) { return textOf(function.getArgAttr(index, kName)); }
+StringRef names::userName(func::FuncOp function, unsigned index) {
+  auto part = function.getArgAttrOfType<DictionaryAttr>(index, kPart);
+  auto whole = part ? part.getAs<StringAttr>("name") : StringAttr();
+  return whole ? whole.getValue() : argName(function, index);
+}
+
+SmallVector<StringRef> names::userNames(func::FuncOp function, unsigned index) {
+  SmallVector<StringRef> all = {argName(function, index), userName(function, index)};
+  if (auto aliases = function.getArgAttrOfType<ArrayAttr>(index, kAliases))
+    for (auto alias : aliases.getAsRange<StringAttr>())
+      all.push_back(alias.getValue());
+  return all;
+}
+
 StringRef names::resultKind(func::FuncOp function, unsigned index) {
   return textOf(function.getResultAttr(index, kKind));
 }

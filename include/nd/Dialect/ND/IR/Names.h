@@ -119,6 +119,10 @@ void setResult(mlir::func::FuncOp function, unsigned index, llvm::StringRef kind
 bool isTrainableWeight(mlir::func::FuncOp function, unsigned index);
 /// Dimensions in the user's model: `nd.rank`, or the argument's own rank.
 int64_t userRank(mlir::func::FuncOp function, unsigned index);
+/// The name in the user's model: `w` of its part `w#1`.
+llvm::StringRef userName(mlir::func::FuncOp function, unsigned index);
+/// All names by which a user may call an argument: its own, that of the parameter it is a part of, those of tied ones.
+llvm::SmallVector<llvm::StringRef> userNames(mlir::func::FuncOp function, unsigned index);
 std::optional<int64_t> argInt(mlir::func::FuncOp function, unsigned index, llvm::StringRef attribute);
 
 /// The argument (result) of that kind and name.
