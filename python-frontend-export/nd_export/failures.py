@@ -108,6 +108,34 @@ def refuse_dropped_arguments(program) -> None:
                 )
 
 
+def refuse_stopped_gradients(program) -> None:
+    """Refuses `detach` and `no_grad` of what depends on trained parameters: translated, gradients would flow through them."""
+    parameters = program.graph_signature.inputs_to_parameters
+    trained = {
+        node
+        for node in program.graph.nodes
+        if node.op == "placeholder"
+        and node.name in parameters
+        and program.state_dict[parameters[node.name]].requires_grad
+    }
+    for node in program.graph.nodes:
+        results = torch.utils._pytree.tree_leaves(node.meta.get("val"))
+        floats = any(isinstance(v, torch.Tensor) and v.dtype.is_floating_point for v in results)
+        if not floats or trained.isdisjoint(node.all_input_nodes):
+            continue
+        detached = node.target is torch.ops.aten.detach.default
+        if detached or (node.target is torch.ops.higher_order.wrap_with_set_grad_enabled and node.args[0] is False):
+            scopes = list((node.meta.get("nn_module_stack") or {}).values())
+            raise ExportError(
+                f"{'detach' if detached else 'no_grad'} stops a gradient, and ONNX has nothing that says so: nd would "
+                "train on another gradient",
+                str(scopes[-1][0]) if scopes else None,
+                where_in_trace(node.meta.get("stack_trace")),
+                "let the gradient through, or freeze the parameters that the value is computed from",
+            )
+        trained.add(node)
+
+
 def refuse_state(program) -> None:
     """The translation to ONNX silently drops updates of buffers: refuse a graph with any."""
     buffers = program.graph_signature.inputs_to_buffers

@@ -13,7 +13,14 @@ import torch
 
 from . import fake
 from .errors import ExportError
-from .failures import conversion_errors, quiet, refuse_dropped_arguments, refuse_state, user_errors
+from .failures import (
+    conversion_errors,
+    quiet,
+    refuse_dropped_arguments,
+    refuse_state,
+    refuse_stopped_gradients,
+    user_errors,
+)
 from .progress import Progress
 from .where import ModuleTracker
 
@@ -75,6 +82,7 @@ def trace(
         program = torch.export.export(module, (), inputs, dynamic_shapes=shapes, strict=False)
     refuse_state(program)
     refuse_dropped_arguments(program)
+    refuse_stopped_gradients(program)
     with quiet(), progress.stage("translating to ONNX"), conversion_errors(program), fake.mode_of(module):
         onnx_program = torch.onnx.export(program, dynamo=True, optimize=False, opset_version=OPSET, verbose=False)
     if onnx_program is None:

@@ -152,6 +152,30 @@ def test_batch_norm_is_refused_in_training(tmp_path):
     assert "LayerNorm" in error.value.remedy
 
 
+class Stopped(torch.nn.Module):
+    """`how` takes the value of a layer, without its gradient."""
+
+    def __init__(self, how, trained=True):
+        super().__init__()
+        self.how, self.layer, self.other = how, torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.layer.requires_grad_(trained)
+
+    def forward(self, x):
+        if self.how == "detach":
+            return self.other(x) * self.layer(x).detach()
+        with torch.no_grad():
+            value = self.layer(x)
+        return self.other(x) * value
+
+
+@pytest.mark.parametrize("how", ["detach", "no_grad"])
+def test_stopped_gradient_is_refused(how, tmp_path):
+    """torch.onnx.export lets it through without a word; where nothing is trained it stops none."""
+    with pytest.raises(ExportError, match=f"{how} stops a gradient"):
+        nd_export.export(Stopped(how), torch.randn(3, 4), tmp_path)
+    nd_export.export(Stopped(how, trained=False), torch.randn(3, 4), tmp_path)
+
+
 class Smoothed(torch.nn.Module):
     def __init__(self):
         super().__init__()
