@@ -69,7 +69,8 @@ private:
   FailureOr<SmallVector<SmallVector<StringAttr>>> readDims(StringRef text, StringRef list) {
     SmallVector<SmallVector<StringAttr>> dims;
     SmallVector<StringRef> entries;
-    list.split(entries, ',');
+    if (!list.empty()) // a single number has no dimension
+      list.split(entries, ',');
     for (StringRef entry : entries) {
       SmallVector<StringAttr> &axes = dims.emplace_back();
       entry = entry.trim();
