@@ -254,11 +254,14 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, *analysis);
     if (failed(checkExtents(program, *analysis, options, tensorPlan ? &*tensorPlan : nullptr, sequence)))
       return failure();
-    bool inOrder = !storedOrder(program);
-    PaddedSizes sizes = paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence, inOrder ? 1 : 2);
+    // Masks of padding, which know how the sequence is stored, come later.
+    if (failed(checkStoredOrder(program, *analysis)))
+      return failure();
+    PaddedSizes sizes =
+        paddedSizes(options, *analysis, tensorPlan ? &*tensorPlan : nullptr, sequence, storedOrder(program) ? 2 : 1);
     if (!sizes.empty()) {
       if (failed(padDimensions(program, *analysis, sizes, sequence)) ||
-          failed(maskPadding(program, *analysis, sizes, sequence, inOrder)))
+          failed(maskPadding(program, *analysis, sizes, sequence, storedOrder(program))))
         return failure();
       analysis = Analysis::get(program);
       if (failed(analysis))
@@ -292,8 +295,6 @@ struct Annotate : nd::impl::AnnotateBase<Annotate> {
     }
     module->setAttr(names::kPlan, describePlan(&getContext(), options));
     if (failed(Plan(program, *analysis, tensorPlan ? &*tensorPlan : nullptr, options).annotate()))
-      return failure();
-    if (failed(checkStoredOrder(program, *analysis)))
       return failure();
     return sumKeyHeadCopies(program);
   }

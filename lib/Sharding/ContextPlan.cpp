@@ -138,11 +138,29 @@ private:
   void chooseOrder(const Analysis &analysis) {
     std::optional<PlaceDependence> fixed = findPlaceDependence(program, analysis);
     if (!fixed)
+      fixed = findPaddedWhole(analysis);
+    if (!fixed)
       order = zigZag(ranks);
     else if (llvm::any_of(choices, [](Choice &choice) { return choice.op.getCausal(); }))
       fixed->op->emitWarning() << fixed->what
                                << ", so cp keeps the sequence in its order instead of zig-zag: later ranks of cp have "
                                   "more to compute; take places from position_ids to balance them";
+  }
+
+  /// What takes the whole of a sequence without its padding, which only its own order has at the end.
+  std::optional<PlaceDependence> findPaddedWhole(const Analysis &analysis) {
+    llvm::DenseSet<DimensionClasses::Id> sequence = findSequence(program, analysis);
+    for (const Analysis::Step &step : analysis.getSteps())
+      for (auto [index, factor] : llvm::enumerate(step.rule.factors)) {
+        if (factor.kind != FactorKind::NeedReplication || isa<AttentionOp, AttentionGradOp>(step.op))
+          continue;
+        for (DimensionClasses::Id id : analysis.getClasses().getFactor(step.op, index))
+          if (sequence.contains(id) && analysis.getClasses().getSize(id) % (2 * ranks * tensorRanks) != 0)
+            return PlaceDependence{
+                step.op,
+                ("'" + step.op->getName().getStringRef() + "' runs over all of a sequence that is padded").str()};
+      }
+    return std::nullopt;
   }
 
   template <typename AttentionLike> void markOne(AttentionLike op, const Choice &choice) {

@@ -156,7 +156,7 @@ public:
     if (failed(padDimensions(program, *analysis, sizes, sequence)))
       return failure();
     setMaps(true);
-    return maskPadding(program, *analysis, queryHeads, sequence, !storedOrder(program));
+    return maskPadding(program, *analysis, queryHeads, sequence, storedOrder(program));
   }
 
 private:

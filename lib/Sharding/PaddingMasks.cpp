@@ -21,9 +21,9 @@ using Place = PaddingStates::Place;
 class Masks {
 public:
   Masks(Program &program, const Analysis &analysis, const PaddedSizes &sizes, const llvm::DenseSet<Id> &sequence,
-        bool inOrder)
+        DenseI64ArrayAttr order)
       : program(program), analysis(analysis), classes(analysis.getClasses()), sizes(sizes), sequence(sequence),
-        inOrder(inOrder), states(program, analysis, sizes, sequence) {}
+        order(order), states(program, analysis, sizes, sequence) {}
 
   LogicalResult run() {
     for (const Analysis::Step &step : analysis.getSteps()) {
@@ -57,7 +57,8 @@ private:
       return failure();
     if (auto attention = dyn_cast<AttentionOp>(op); attention && failed(padPlaces(attention)))
       return failure();
-    if (auto gradient = dyn_cast<AttentionGradOp>(op); gradient && failed(padPlaces(gradient)))
+    if (auto gradient = dyn_cast<AttentionGradOp>(op);
+        gradient && (failed(padPlaces(gradient)) || failed(maskQueries(gradient))))
       return failure();
     for (auto [index, factor] : llvm::enumerate(step.rule.factors)) {
       if (factor.kind != FactorKind::Reduction || isa<TakeOp>(op)) // no index reaches the padding of a table
@@ -83,6 +84,15 @@ private:
     return success();
   }
 
+  /// Gradients of keys and values are sums over queries: those of padding have no gradient, whatever the loss is.
+  LogicalResult maskQueries(AttentionGradOp gradient) {
+    OpOperand &resultGrad = gradient.getResultGradMutable();
+    for (Place place : states.placesOf(resultGrad.get()))
+      if (place.dim == 2 && failed(require(resultGrad, place, Padding::Zero)))
+        return failure();
+    return success();
+  }
+
   /// What an attention has along the sequence and no input gives (documents that are computed) is padded like the
   /// sequence. Keys in padding are invisible, so any number does.
   template <typename AttentionLike> LogicalResult padPlaces(AttentionLike attention) {
@@ -95,7 +105,7 @@ private:
       int64_t own = type.getDimSize(dim);
       if (own == 1 || own == size)
         return success();
-      if (!inOrder)
+      if (order)
         return attention.emitError() << "has " << operand.get().getType() << " along a sequence of " << own
                                      << " that is padded to " << size
                                      << " and not stored in order; import with --seq=" << size
@@ -145,12 +155,14 @@ private:
     return isNeutral ? success() : mask(0);
   }
 
-  /// The dimension where a class is all or the major part, with the size of what is minor to it; nothing where the
-  /// padding of the class is not at the end of a dimension.
+  /// Whether a class is stored in another order, its padding somewhere in the middle.
+  bool isReordered(Id id) const { return order && sequence.contains(id); }
+
+  /// The dimension where a class is all or the major part, with the size of what is minor to it; nothing where it is
+  /// not.
   std::optional<int64_t> minorSize(Value value, Place place) {
     DimensionClasses::Ids ids = states.classesOf(value, place.dim);
-    if (ids.empty() || ids.front() != place.id || llvm::count(ids, place.id) > 1 ||
-        (sequence.contains(place.id) && !inOrder))
+    if (ids.empty() || ids.front() != place.id || llvm::count(ids, place.id) > 1)
       return std::nullopt;
     int64_t inner = 1;
     for (Id minor : ArrayRef<Id>(ids).drop_front())
@@ -180,7 +192,7 @@ private:
       OpBuilder builder(op);
       builder.setInsertionPointAfterValue(value);
       Location loc = op->getLoc();
-      Value index = iota(builder, loc, builder.getI64Type(), tensorTypeOf(value).getShape(), place.dim);
+      Value index = places(builder, loc, value, place);
       Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
                                            intSplatLike(builder, loc, index, classes.getSize(place.id) * *inner));
       double number = wanted == Padding::NegInf ? -std::numeric_limits<double>::infinity() : 0.0;
@@ -191,6 +203,22 @@ private:
     }
     operand.set(it->second);
     return success();
+  }
+
+  /// The number of each element along a dimension, in the order that is not the stored one.
+  Value places(OpBuilder &builder, Location loc, Value value, Place place) {
+    ArrayRef<int64_t> shape = tensorTypeOf(value).getShape();
+    if (!isReordered(place.id))
+      return iota(builder, loc, builder.getI64Type(), shape, place.dim);
+    Value stored = iota(builder, loc, builder.getI64Type(), {shape[place.dim]}, 0);
+    Value size = intSplatLike(builder, loc, stored, shape[place.dim] / order.size());
+    auto table = RankedTensorType::get({order.size()}, builder.getI64Type());
+    Value chunks = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(table, order.asArrayRef()));
+    Value chunk = TakeOp::create(builder, loc, tensorTypeOf(stored), chunks,
+                                 arith::DivSIOp::create(builder, loc, stored, size), IntegerAttr(), ArrayAttr());
+    Value first = arith::MulIOp::create(builder, loc, chunk, size);
+    Value number = arith::AddIOp::create(builder, loc, first, arith::RemSIOp::create(builder, loc, stored, size));
+    return broadcastTo(builder, loc, number, shape, {place.dim});
   }
 
   /// An operation that needs the whole of a dimension gets it without padding; what it makes is padded with zeros.
@@ -205,7 +233,7 @@ private:
         if (!needsWhole(analysis, step, step.rule.operands[operand.getOperandNumber()][place.dim], place.id))
           continue;
         std::optional<int64_t> inner = minorSize(operand.get(), place);
-        if (!inner)
+        if (!inner || isReordered(place.id))
           return complain(op, place.id) << "left out; choose a mesh that divides it";
         Value whole = slice(builder, loc, operand.get(), place.dim, 0, classes.getSize(place.id) * *inner);
         states.addCopy(whole, operand.get());
@@ -218,7 +246,7 @@ private:
         if (!needsWhole(analysis, step, dims[place.dim], place.id))
           continue;
         std::optional<int64_t> inner = minorSize(result, place);
-        if (!inner)
+        if (!inner || isReordered(place.id))
           return complain(op, place.id) << "left out; choose a mesh that divides it";
         whole.push_back({place, *inner});
       }
@@ -253,7 +281,7 @@ private:
   const DimensionClasses &classes;
   const PaddedSizes &sizes;
   const llvm::DenseSet<Id> &sequence;
-  bool inOrder;
+  DenseI64ArrayAttr order;
   PaddingStates states;
   llvm::DenseMap<std::tuple<Value, int64_t, Id, int>, Value> masks;
 };
@@ -261,6 +289,6 @@ private:
 } // namespace
 
 LogicalResult nd::maskPadding(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
-                              const llvm::DenseSet<Id> &sequence, bool inOrder) {
-  return sizes.empty() ? success() : Masks(program, analysis, sizes, sequence, inOrder).run();
+                              const llvm::DenseSet<Id> &sequence, DenseI64ArrayAttr order) {
+  return sizes.empty() ? success() : Masks(program, analysis, sizes, sequence, order).run();
 }

@@ -20,10 +20,10 @@
 
 namespace nd {
 
-/// Call it behind padDimensions, with the analysis from before. `inOrder`: the sequence is stored in its own order, so
-/// that its padding is at the end.
+/// Call it behind padDimensions, with the analysis from before. `order`: that in which chunks of the sequence are
+/// stored, null where it is its own, so that padding is at the end.
 llvm::LogicalResult maskPadding(Program &program, const Analysis &analysis, const PaddedSizes &sizes,
-                                const llvm::DenseSet<DimensionClasses::Id> &sequence, bool inOrder);
+                                const llvm::DenseSet<DimensionClasses::Id> &sequence, mlir::DenseI64ArrayAttr order);
 
 } // namespace nd
 

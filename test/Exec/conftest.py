@@ -43,7 +43,8 @@ def exported(tmp_path_factory):
                 torch.manual_seed(0)
                 module = testing.perturb(MODULES[name](), 0)
             example, shapes = {"input_ids": torch.zeros(2, 13, dtype=torch.long)}, {"input_ids": {0: "batch"}}
-            nd_export.export(module, example, folder / "onnx", outputs=["logits"], dynamic_shapes=shapes)
+            outputs = getattr(module, "outputs", ["logits"])
+            nd_export.export(module, example, folder / "onnx", outputs=outputs, dynamic_shapes=shapes)
             return folder
         testing.perturb(MODELS[name](), 0).save_pretrained(folder / "hf")
         run("nd-export", "hf", folder / "hf", "-o", folder / "onnx")

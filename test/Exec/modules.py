@@ -62,6 +62,30 @@ class Memory(Encoder):
         return scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
 
 
+class OwnLoss(Encoder):
+    """A loss of its own, which no label tells to leave padding out: its gradient is not zero there."""
+
+    outputs = ("loss_sum", "loss_count")
+
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(WIDTH, WIDTH, bias=False)  # the gradient of a bias would be zero but for rounding
+
+    def mix(self, x):
+        return scaled_dot_product_attention(*self.heads(x)).transpose(1, 2).flatten(2)
+
+    def forward(self, input_ids):
+        losses = super().forward(input_ids).logsumexp(-1).square()
+        return losses.sum(), torch.ones_like(losses).sum()
+
+
+class Pooled(OwnLoss):
+    """Each token sees a mean of all, weighted by a softmax over the whole sequence."""
+
+    def mix(self, x):
+        return super().mix(x) + (x[..., :1].softmax(1) * x).sum(1, keepdim=True)
+
+
 class Narrow(nn.Module):
     """[B, S] -> [B, S, V]: an MLP of width 1, whose parameters have a single row, or a single element."""
 
@@ -76,4 +100,11 @@ class Narrow(nn.Module):
         return self.head(x + self.down(torch.tanh(self.up(x))))
 
 
-MODULES = {"cosine-attention": CosineAttention, "token-shift": TokenShift, "memory": Memory, "narrow": Narrow}
+MODULES = {
+    "cosine-attention": CosineAttention,
+    "token-shift": TokenShift,
+    "memory": Memory,
+    "narrow": Narrow,
+    "own-loss": OwnLoss,
+    "pooled": Pooled,
+}
