@@ -100,6 +100,25 @@ struct BuildBackward : nd::impl::BuildBackwardBase<BuildBackward> {
       signalPassFailure();
   }
 
+  /// Attention has gradients for queries, keys and values. Where its mask is trained too (a table of relative
+  /// positions), its definition takes its place.
+  static LogicalResult decomposeTrainedMasks(func::FuncOp function, ArrayRef<Value> weights) {
+    Backward backward(function.getBody().front(), weights);
+    SmallVector<AttentionOp> trained;
+    for (auto attention : function.getOps<AttentionOp>())
+      if (attention.getMask() && backward.isActive(attention.getMask()))
+        trained.push_back(attention);
+    for (AttentionOp attention : trained) {
+      OpBuilder builder(attention);
+      FailureOr<SmallVector<Value>> defined = attention.decompose(builder);
+      if (failed(defined))
+        return failure();
+      attention->replaceAllUsesWith(*defined);
+      attention->erase();
+    }
+    return success();
+  }
+
   static LogicalResult build(func::FuncOp function) {
     FailureOr<StepLoss> loss = getLoss(function);
     if (failed(loss))
@@ -109,6 +128,8 @@ struct BuildBackward : nd::impl::BuildBackwardBase<BuildBackward> {
       return failure();
     SmallVector<Value> weights =
         llvm::map_to_vector(*indices, [&](unsigned index) { return Value(function.getArgument(index)); });
+    if (failed(decomposeTrainedMasks(function, weights)))
+      return failure();
     Backward backward(function.getBody().front(), weights);
     if (!backward.isActive(loss->sum))
       return function.emitOpError() << "has a loss that depends on no trainable weight";

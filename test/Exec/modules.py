@@ -62,6 +62,21 @@ class Memory(Encoder):
         return scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
 
 
+class RelativePlaces(Encoder):
+    """Attention with a trained number for each head and distance: its mask has a gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.key = nn.Linear(WIDTH, WIDTH, bias=False)  # the gradient of a bias would be zero but for rounding
+        self.distance = nn.Embedding(9, HEADS)
+
+    def mix(self, x):
+        query, key, value = self.heads(x)
+        place = torch.arange(x.shape[1])
+        bias = self.distance((place[:, None] - place).clamp(-4, 4) + 4).permute(2, 0, 1)
+        return ((query @ key.transpose(2, 3) / 4 + bias).softmax(-1) @ value).transpose(1, 2).flatten(2)
+
+
 class OwnLoss(Encoder):
     """A loss of its own, which no label tells to leave padding out: its gradient is not zero there."""
 
@@ -107,4 +122,5 @@ MODULES = {
     "narrow": Narrow,
     "own-loss": OwnLoss,
     "pooled": Pooled,
+    "relative-places": RelativePlaces,
 }

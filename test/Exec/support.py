@@ -8,7 +8,7 @@ import subprocess
 import torch
 from safetensors.torch import load_file, save_file
 
-WRITTEN_OUT = ("bloom", "cosine-attention")  # models whose attention is no nd.attention
+WRITTEN_OUT = ("bloom", "cosine-attention", "relative-places")  # models whose attention is no nd.attention
 TYPES = {torch.float32: "f32", torch.int64: "i64", torch.bool: "i1", torch.int32: "i32", torch.bfloat16: "bf16"}
 
 

@@ -11,15 +11,6 @@ func.func @forward(%w: tensor<4xf32> {nd.kind = "weight", nd.name = "w"}, %count
 
 // -----
 
-func.func @forward(%q: tensor<1x1x2x4xf32>, %m: tensor<1x1x2x2xf32> {nd.kind = "weight", nd.name = "bias"}, %count: tensor<i64>) -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"}) {
-  // expected-error @+1 {{has no gradient through its mask, which depends on a trainable weight}}
-  %0, %1 = nd.attention %q, %q, %q mask(%m : tensor<1x1x2x2xf32>) scale = 0.5 : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
-  %2 = nd.reduce sum %0 dims = [0, 1, 2, 3] : tensor<1x1x2x4xf32> -> tensor<f32>
-  return %2, %count : tensor<f32>, tensor<i64>
-}
-
-// -----
-
 func.func @forward(%w: tensor<2x4xf32> {nd.kind = "weight", nd.name = "w"}, %count: tensor<i64>) -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"}) {
   // expected-error @+1 {{has no gradient through its result 1, a statistic saved for the backward}}
   %0, %1 = nd.rms_norm %w eps = 1.0e-5 : tensor<2x4xf32> -> tensor<2xf32>

@@ -90,3 +90,18 @@ func.func @forward(%unused: tensor<f32> {nd.kind = "weight", nd.name = "unused"}
   %1 = arith.addf %w, %0 : tensor<f32>
   return %1, %count : tensor<f32>, tensor<i64>
 }
+
+// -----
+
+// Attention whose mask is trained is differentiated by its definition.
+// CHECK-LABEL: func.func @forward
+// CHECK-NOT: nd.attention
+// CHECK: math.exp
+// CHECK-NOT: nd.attention
+// CHECK: return
+func.func @forward(%q: tensor<1x1x2x4xf32>, %m: tensor<1x1x2x2xf32> {nd.kind = "weight", nd.name = "bias"}, %count: tensor<i64>)
+    -> (tensor<f32> {nd.kind = "loss_sum"}, tensor<i64> {nd.kind = "loss_count"}) {
+  %0, %1 = nd.attention %q, %q, %q mask(%m : tensor<1x1x2x2xf32>) scale = 0.5 : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
+  %2 = nd.reduce sum %0 dims = [0, 1, 2, 3] : tensor<1x1x2x4xf32> -> tensor<f32>
+  return %2, %count : tensor<f32>, tensor<i64>
+}

@@ -156,8 +156,7 @@ Gradients AttentionOp::buildGradient(OpBuilder &builder, ArrayRef<Value> resultG
   if (failed(refuseStatisticGrads(*this, resultGrads)))
     return failure();
   if (getMask() && wanted.back())
-    return emitOpError() << "has no gradient through its mask, which depends on a trainable weight; freeze that weight "
-                            "or compute the scores with separate operations";
+    return emitOpError("has no gradient through its mask; its definition has (nd-decompose)");
   if (getCarryResult())
     return emitOpError("has no gradient when it merges a carry: gradients are built before a ring is expanded");
   auto inF32 = [&](Value value) { return cast<RankedTensorType>(value.getType()).clone(builder.getF32Type()); };
