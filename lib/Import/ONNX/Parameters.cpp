@@ -149,7 +149,7 @@ private:
       return failure();
     int64_t elements = *checkedElements(type->getShape());
     bool tooLarge = elements > maxInlineElements;
-    StringRef kind = kinds.lookup(tensor.name());
+    std::string kind = kinds.lookup(tensor.name());
     if (kind == "PARAMETER")
       return Role::parameter;
     if (kind == "BUFFER" || kind == "CONSTANT_TENSOR")

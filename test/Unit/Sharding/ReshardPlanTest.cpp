@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../lib/Sharding/ReshardPlan.h"
+#include "../../../lib/Sharding/Reshard/ReshardPlan.h"
 #include <gtest/gtest.h>
 #include <random>
 #include <set>

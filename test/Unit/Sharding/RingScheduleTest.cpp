@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../lib/Sharding/RingSchedule.h"
+#include "../../../lib/Sharding/Partition/RingSchedule.h"
 #include "gtest/gtest.h"
 
 using namespace nd;
