@@ -163,7 +163,7 @@ TEST(Allocation, AStepAllocatesNothingAndTheHeapStaysAsItIs) {
   std::vector<std::thread> ranks;
   for (int self = 0; self < 2; ++self)
     ranks.emplace_back([&, self] {
-      nd_options options{self, 2, 2, memory, 1};
+      nd_options options{self, 2, 2, memory, 1, nullptr};
       char message[512] = "";
       nd_rank *rank = nd_open(&program, &options, message, sizeof(message));
       ASSERT_TRUE(rank) << message;

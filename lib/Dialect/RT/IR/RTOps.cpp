@@ -414,8 +414,8 @@ LogicalResult AllSliceOp::verify() {
     return emitOpError("copies contiguous memory, but has ") << source << " to " << target;
   if (source.getElementType() != target.getElementType() || source.getRank() != target.getRank())
     return emitOpError("target is no part of the source: ") << source << " to " << target;
-  if (getDim() < 0 || getDim() >= source.getRank())
-    return emitOpError("has no dimension ") << getDim() << ": " << source;
+  if (getDim() >= static_cast<uint64_t>(source.getRank()))
+    return emitOpError("has no dimension ") << static_cast<int64_t>(getDim()) << ": " << source;
   if (getAxes().empty())
     return emitOpError("needs at least one mesh axis");
   return success();
