@@ -71,3 +71,34 @@ module attributes {nd.model = {batch = 6 : i64}} {
     return %y : tensor<6x8xf32>
   }
 }
+
+// -----
+
+// A dimension that is the sequence twice: a constant of distances has no padding in either, what is taken by it is padded
+// in both, and a sum over it, as of the table's gradient, leaves both out.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[C:.*]] = arith.constant dense<[2, 1, 0, 3, 2, 1, 4, 3, 2]> : tensor<9xi64>
+// CHECK: %[[SPLIT:.*]] = nd.reshape %[[C]] : tensor<9xi64> -> tensor<3x3xi64>
+// CHECK: %[[PAD:.*]] = nd.pad %[[SPLIT]], %{{.*}} low = [0, 0] high = [1, 1] {{.*}} -> tensor<4x4xi64>
+// CHECK: %[[INDICES:.*]] = nd.reshape %[[PAD]] : tensor<4x4xi64> -> tensor<16xi64>
+// CHECK: nd.take %{{.*}}[%[[INDICES]]]
+// CHECK: %[[BOTH:.*]] = arith.andi {{.*}} : tensor<4x4xi1>
+// CHECK: %[[REAL:.*]] = nd.reshape %[[BOTH]] : tensor<4x4xi1> -> tensor<16xi1>
+// CHECK: %[[MASKED:.*]] = arith.select %[[REAL]], {{.*}} : tensor<16xi1>, tensor<16xf32>
+// CHECK: nd.reduce sum %[[MASKED]] dims = [0]
+module attributes {nd.model = {batch = 2 : i64, seq = 3 : i64}} {
+  func.func @twice(%ids: tensor<2x3xi64> {nd.kind = "input", nd.name = "input_ids"}, %table: tensor<5xf32> {nd.kind = "weight", nd.name = "t"})
+      -> (tensor<2x3x3xf32> {nd.kind = "output", nd.name = "p"}, tensor<f32> {nd.kind = "output", nd.name = "s"}) {
+    %distance = arith.constant dense<[2, 1, 0, 3, 2, 1, 4, 3, 2]> : tensor<9xi64>
+    %number = arith.sitofp %ids : tensor<2x3xi64> to tensor<2x3xf32>
+    %row = nd.broadcast %number dims = [0, 1] : tensor<2x3xf32> -> tensor<2x3x3xf32>
+    %column = nd.broadcast %number dims = [0, 2] : tensor<2x3xf32> -> tensor<2x3x3xf32>
+    %product = arith.mulf %row, %column : tensor<2x3x3xf32>
+    %taken = nd.take %table[%distance] : tensor<5xf32>, tensor<9xi64> -> tensor<9xf32>
+    %sum = nd.reduce sum %taken dims = [0] : tensor<9xf32> -> tensor<f32>
+    %bias = nd.reshape %taken : tensor<9xf32> -> tensor<3x3xf32>
+    %wide = nd.broadcast %bias dims = [1, 2] : tensor<3x3xf32> -> tensor<2x3x3xf32>
+    %p = arith.addf %product, %wide : tensor<2x3x3xf32>
+    return %p, %sum : tensor<2x3x3xf32>, tensor<f32>
+  }
+}

@@ -158,16 +158,49 @@ private:
   /// Whether a class is stored in another order, its padding somewhere in the middle.
   bool isReordered(Id id) const { return order && sequence.contains(id); }
 
-  /// The dimension where a class is all or the major part, with the size of what is minor to it; nothing where it is
-  /// not.
-  std::optional<int64_t> minorSize(Value value, Place place) {
-    DimensionClasses::Ids ids = states.classesOf(value, place.dim);
-    if (ids.empty() || ids.front() != place.id || llvm::count(ids, place.id) > 1)
-      return std::nullopt;
-    int64_t inner = 1;
-    for (Id minor : ArrayRef<Id>(ids).drop_front())
-      inner *= sizes.contains(minor) ? sizes.lookup(minor) : classes.getSize(minor);
-    return inner;
+  /// Sizes of a value with and without the padding of some classes. Its dimensions are cut in front of these, so that
+  /// their padding is at the end of what they are a part of.
+  struct Cut {
+    SmallVector<int64_t> padded, logical;
+    SmallVector<int64_t> dims; ///< which dimension of the value each is a part of
+
+    bool isPadded() const { return padded != logical; }
+
+    /// The shape of the value, with padding or without.
+    SmallVector<int64_t> join(ArrayRef<int64_t> parts) const {
+      SmallVector<int64_t> shape;
+      for (auto [dim, size] : llvm::zip_equal(dims, parts))
+        if (dim == static_cast<int64_t>(shape.size()))
+          shape.push_back(size);
+        else
+          shape.back() *= size;
+      return shape;
+    }
+  };
+
+  Cut cut(Value value, function_ref<bool(Place)> isLeftOut) {
+    Cut result;
+    auto add = [&](int64_t dim, int64_t padded, int64_t logical, bool isNew) {
+      if (isNew) {
+        result.padded.push_back(padded);
+        result.logical.push_back(logical);
+        result.dims.push_back(dim);
+      } else {
+        result.padded.back() *= padded;
+        result.logical.back() *= logical;
+      }
+    };
+    for (auto [dim, size] : llvm::enumerate(tensorTypeOf(value).getShape())) {
+      DimensionClasses::Ids ids = states.classesOf(value, dim);
+      if (ids.empty())
+        add(dim, size, size, true);
+      for (auto [index, id] : llvm::enumerate(ids)) {
+        int64_t logical = classes.getSize(id), padded = sizes.contains(id) ? sizes.lookup(id) : logical;
+        bool isHere = sizes.contains(id) && isLeftOut({static_cast<int64_t>(dim), id});
+        add(dim, padded, isHere ? logical : padded, index == 0 || isHere);
+      }
+    }
+    return result;
   }
 
   InFlightDiagnostic complain(Operation *op, Id id) {
@@ -183,18 +216,15 @@ private:
     if (states.get(value, place) == wanted)
       return success();
     Operation *op = operand.getOwner();
-    std::optional<int64_t> inner = minorSize(value, place);
     auto floatType = dyn_cast<FloatType>(tensorTypeOf(value).getElementType());
-    if (!inner || (wanted == Padding::NegInf && !floatType))
+    if (wanted == Padding::NegInf && !floatType)
       return complain(op, place.id) << "set to zero; choose a mesh that divides it";
     auto [it, inserted] = masks.try_emplace({value, place.dim, place.id, static_cast<int>(wanted)});
     if (inserted) {
       OpBuilder builder(op);
       builder.setInsertionPointAfterValue(value);
       Location loc = op->getLoc();
-      Value index = places(builder, loc, value, place);
-      Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
-                                           intSplatLike(builder, loc, index, classes.getSize(place.id) * *inner));
+      Value isReal = isLogical(builder, loc, value, place);
       double number = wanted == Padding::NegInf ? -std::numeric_limits<double>::infinity() : 0.0;
       Value neutral = floatType ? splatLike(builder, loc, value, number) : intSplatLike(builder, loc, value, 0);
       it->second = select(builder, loc, isReal, value, neutral);
@@ -205,20 +235,34 @@ private:
     return success();
   }
 
+  /// Which elements are not padding of a class.
+  Value isLogical(OpBuilder &builder, Location loc, Value value, Place place) {
+    Cut parts = cut(value, [&](Place other) { return other.dim == place.dim && other.id == place.id; });
+    Value all;
+    for (auto [dim, size] : llvm::enumerate(parts.logical)) {
+      if (size == parts.padded[dim])
+        continue;
+      Value index = places(builder, loc, parts.padded, dim, isReordered(place.id));
+      Value isReal = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, index,
+                                           intSplatLike(builder, loc, index, size));
+      all = all ? arith::AndIOp::create(builder, loc, all, isReal).getResult() : isReal;
+    }
+    return reshape(builder, loc, all, tensorTypeOf(value).getShape());
+  }
+
   /// The number of each element along a dimension, in the order that is not the stored one.
-  Value places(OpBuilder &builder, Location loc, Value value, Place place) {
-    ArrayRef<int64_t> shape = tensorTypeOf(value).getShape();
-    if (!isReordered(place.id))
-      return iota(builder, loc, builder.getI64Type(), shape, place.dim);
-    Value stored = iota(builder, loc, builder.getI64Type(), {shape[place.dim]}, 0);
-    Value size = intSplatLike(builder, loc, stored, shape[place.dim] / order.size());
+  Value places(OpBuilder &builder, Location loc, ArrayRef<int64_t> shape, int64_t dim, bool isReordered) {
+    if (!isReordered)
+      return iota(builder, loc, builder.getI64Type(), shape, dim);
+    Value stored = iota(builder, loc, builder.getI64Type(), {shape[dim]}, 0);
+    Value size = intSplatLike(builder, loc, stored, shape[dim] / order.size());
     auto table = RankedTensorType::get({order.size()}, builder.getI64Type());
     Value chunks = arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(table, order.asArrayRef()));
     Value chunk = TakeOp::create(builder, loc, tensorTypeOf(stored), chunks,
                                  arith::DivSIOp::create(builder, loc, stored, size), IntegerAttr(), ArrayAttr());
     Value first = arith::MulIOp::create(builder, loc, chunk, size);
     Value number = arith::AddIOp::create(builder, loc, first, arith::RemSIOp::create(builder, loc, stored, size));
-    return broadcastTo(builder, loc, number, shape, {place.dim});
+    return broadcastTo(builder, loc, number, shape, {dim});
   }
 
   /// An operation that needs the whole of a dimension gets it without padding; what it makes is padded with zeros.
@@ -226,54 +270,72 @@ private:
     Operation *op = step.op;
     if (isa<AttentionOp, AttentionGradOp>(op)) // they know how many keys are real
       return success();
-    OpBuilder builder(op);
-    Location loc = op->getLoc();
-    for (OpOperand &operand : op->getOpOperands())
-      for (Place place : states.placesOf(operand.get())) {
-        if (!needsWhole(analysis, step, step.rule.operands[operand.getOperandNumber()][place.dim], place.id))
-          continue;
-        std::optional<int64_t> inner = minorSize(operand.get(), place);
-        if (!inner || isReordered(place.id))
-          return complain(op, place.id) << "left out; choose a mesh that divides it";
-        Value whole = slice(builder, loc, operand.get(), place.dim, 0, classes.getSize(place.id) * *inner);
-        states.addCopy(whole, operand.get());
-        operand.set(whole);
-      }
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto isWhole = [&, &dims = step.rule.operands[operand.getOperandNumber()]](Place place) {
+        return needsWhole(analysis, step, dims[place.dim], place.id);
+      };
+      FailureOr<Cut> parts = cutWhole(op, operand.get(), isWhole);
+      if (failed(parts))
+        return failure();
+      if (parts->isPadded())
+        takeOutPadding(operand, *parts);
+    }
     for (OpResult result : op->getResults()) {
-      const ShardingRule::TensorFactors &dims = step.rule.results[result.getResultNumber()];
-      SmallVector<std::pair<Place, int64_t>> whole;
-      for (Place place : states.placesOf(result)) {
-        if (!needsWhole(analysis, step, dims[place.dim], place.id))
-          continue;
-        std::optional<int64_t> inner = minorSize(result, place);
-        if (!inner || isReordered(place.id))
-          return complain(op, place.id) << "left out; choose a mesh that divides it";
-        whole.push_back({place, *inner});
-      }
-      if (!whole.empty())
-        padResult(result, whole);
+      auto isWhole = [&, &dims = step.rule.results[result.getResultNumber()]](Place place) {
+        return needsWhole(analysis, step, dims[place.dim], place.id);
+      };
+      FailureOr<Cut> parts = cutWhole(op, result, isWhole);
+      if (failed(parts))
+        return failure();
+      if (!parts->isPadded())
+        continue;
+      Value padded = padResult(result, *parts);
+      for (Place place : llvm::make_filter_range(states.placesOf(result), isWhole))
+        states.set(padded, place, Padding::Zero);
     }
     return success();
   }
 
-  void padResult(OpResult result, ArrayRef<std::pair<Place, int64_t>> whole) {
+  /// Fails where padding that has to be left out is stored in the middle.
+  FailureOr<Cut> cutWhole(Operation *op, Value value, function_ref<bool(Place)> isWhole) {
+    for (Place place : states.placesOf(value))
+      if (isWhole(place) && isReordered(place.id))
+        return complain(op, place.id) << "left out; choose a mesh that divides it";
+    return cut(value, isWhole);
+  }
+
+  void takeOutPadding(OpOperand &operand, const Cut &parts) {
+    OpBuilder builder(operand.getOwner());
+    Location loc = operand.getOwner()->getLoc();
+    Value whole = reshape(builder, loc, operand.get(), parts.padded);
+    for (auto [dim, size] : llvm::enumerate(parts.logical))
+      whole = slice(builder, loc, whole, dim, 0, size);
+    whole = reshape(builder, loc, whole, parts.join(parts.logical));
+    states.addCopy(whole, operand.get());
+    operand.set(whole);
+  }
+
+  /// What is the result from now on.
+  Value padResult(OpResult result, const Cut &parts) {
     OpBuilder builder(result.getContext());
     builder.setInsertionPointAfterValue(result);
     Location loc = result.getLoc();
     RankedTensorType type = tensorTypeOf(result);
-    SmallVector<int64_t> logical(type.getShape()), padded = logical, none(logical.size(), 0), high = none;
-    for (auto [place, inner] : whole) {
-      logical[place.dim] = classes.getSize(place.id) * inner;
-      padded[place.dim] = sizes.lookup(place.id) * inner;
-      high[place.dim] = padded[place.dim] - logical[place.dim];
-    }
-    result.setType(withShape(type, logical));
+    SmallVector<int64_t> none(parts.padded.size(), 0), high;
+    for (auto [padded, logical] : llvm::zip_equal(parts.padded, parts.logical))
+      high.push_back(padded - logical);
+    result.setType(withShape(type, parts.join(parts.logical)));
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : result.getUses())
+      uses.push_back(&use);
     Value zero = splat(builder, loc, type.getElementType(), {}, 0.0);
-    auto pad = PadOp::create(builder, loc, withShape(type, padded), result, zero, none, high, none);
-    result.replaceAllUsesExcept(pad.getResult(), pad);
-    states.addCopy(pad.getResult(), result);
-    for (auto [place, inner] : whole)
-      states.set(pad.getResult(), place, Padding::Zero);
+    Value padded = PadOp::create(builder, loc, withShape(type, parts.padded),
+                                 reshape(builder, loc, result, parts.logical), zero, none, high, none);
+    padded = reshape(builder, loc, padded, parts.join(parts.padded));
+    for (OpOperand *use : uses)
+      use->set(padded);
+    states.addCopy(padded, result);
+    return padded;
   }
 
   Program &program;
