@@ -71,18 +71,9 @@ public:
     Location loc = weight.getLoc();
 
     Value gradient = update->getOperand(1);
-    builder.setInsertionPointAfterValue(gradient);
-    SmallPtrSet<Operation *, 8> others(gradient.user_begin(), gradient.user_end());
-    // Each microbatch pads what it adds, so that sums are of shards.
-    auto sum = gradient.getDefiningOp<AccumulateOp>();
-    Value padded = addRows(builder, gradient.getLoc(), sum ? sum.getInput() : gradient, layout);
-    if (sum)
-      padded = AccumulateOp::create(builder, sum.getLoc(), padded, sum.getCount());
-    gradient.replaceUsesWithIf(padded, [&](OpOperand &use) { return others.contains(use.getOwner()); });
-    growBehind(padded, tensorTypeOf(gradient).getShape(), layout);
-    if (sum)
+    update->setOperand(1, padGradient(builder, weight, gradient, layout));
+    if (auto sum = gradient.getDefiningOp<AccumulateOp>(); sum && sum.use_empty())
       sum.erase();
-
     for (Value state : llvm::drop_begin(update->getOperands(), 2))
       if (auto argument = dyn_cast<BlockArgument>(state); argument && argument.getType() == weight.getType())
         grow(argument, layout);
@@ -106,6 +97,32 @@ public:
   }
 
 private:
+  /// Parameters may have one gradient (two biases of one sum). Each has its own padded for its update and as a result;
+  /// what else reads it, such as the norm, reads that of the first.
+  Value padGradient(OpBuilder &builder, BlockArgument weight, Value gradient, const Layout &layout) {
+    SmallPtrSet<Operation *, 8> others;
+    if (isPadded.insert(gradient).second)
+      for (Operation *user : gradient.getUsers())
+        if (!isa<AdamWOp, SgdOp, func::ReturnOp>(user))
+          others.insert(user);
+    Value &padded = gradients[{gradient, layout.cuts, layout.size}];
+    if (!padded) {
+      builder.setInsertionPointAfterValue(gradient);
+      // Each microbatch pads what it adds, so that sums are of shards.
+      auto sum = gradient.getDefiningOp<AccumulateOp>();
+      padded = addRows(builder, gradient.getLoc(), sum ? sum.getInput() : gradient, layout);
+      if (sum)
+        padded = AccumulateOp::create(builder, sum.getLoc(), padded, sum.getCount());
+    }
+    StringRef name = names::argName(function, weight.getArgNumber());
+    gradient.replaceUsesWithIf(padded, [&](OpOperand &use) {
+      return others.contains(use.getOwner()) ||
+             (isa<func::ReturnOp>(use.getOwner()) && names::resultName(function, use.getOperandNumber()) == name);
+    });
+    growBehind(padded, tensorTypeOf(gradient).getShape(), layout);
+    return padded;
+  }
+
   void padWeight(OpBuilder &builder, BlockArgument weight, Operation *update, const Layout &layout) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : weight.getUses())
@@ -197,6 +214,8 @@ private:
   func::FuncOp function;
   SmallVector<int64_t> axisSizes;
   bool allWeights;
+  llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, Value> gradients; ///< padded, by cuts and size
+  llvm::DenseSet<Value> isPadded;                                       ///< gradients that have been padded
   bool weightToo = false; ///< whether the parameter at hand is stored in shards
 };
 
