@@ -107,7 +107,9 @@ private:
     if (width && extents.words > *width)
       return refuse() << "the plan shards the vocabulary into " << *width
                       << " words a rank (nd.promises): a pass behind it has gathered them, which is an error in nd";
-    if (chunkedTokens && chunkedWidth && extents.tokens >= *chunkedTokens && extents.words >= *chunkedWidth)
+    // A single word of each token is no more than its loss.
+    if (chunkedTokens && chunkedWidth && extents.words > 1 && extents.tokens >= *chunkedTokens &&
+        extents.words >= *chunkedWidth)
       return refuse() << "logits of " << *chunkedTokens << " tokens x " << *chunkedWidth
                       << " words run in chunks (nd.promises): a pass behind nd-chunk-loss has joined them, which is an "
                          "error in nd";

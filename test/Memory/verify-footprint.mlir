@@ -114,3 +114,15 @@ func.func @gathered_keys(%ids: tensor<2x8xi64> {nd.kind = "input", nd.name = "in
   %scores = nd.gemm %x, %k transposed : tensor<2x8x16xf32>, tensor<2x16x16xf32> -> tensor<2x8x16xf32>
   return %scores : tensor<2x8x16xf32>
 }
+
+// -----
+
+// A single word of each token, in a shard of the vocabulary, is no more than a loss, and no more can be told.
+// CHECK-LABEL: @single_word
+module attributes {nd.promises = {chunked_tokens = 8 : i64, chunked_width = 1 : i64}} {
+  func.func @single_word(%ids: tensor<8xi64> {nd.kind = "input", nd.name = "input_ids", nd.sequence = 0 : i64},
+                         %table: tensor<40x64xf32> {nd.kind = "weight", nd.name = "table"}) -> tensor<8x64xf32> {
+    %x = nd.take %table[%ids] : tensor<40x64xf32>, tensor<8xi64> -> tensor<8x64xf32>
+    return %x : tensor<8x64xf32>
+  }
+}
