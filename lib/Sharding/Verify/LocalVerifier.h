@@ -110,10 +110,10 @@ private:
   std::vector<TensorSharding> arguments, results; ///< of the function, along all axes
   llvm::DenseMap<mlir::Value, State> states;      ///< along the axis that is being followed
   llvm::DenseMap<int64_t, mlir::Operation *> instances;
-  /// Of each table, the logical element at each place of each rank along the tensor axes.
+  /// Of each table, the head (as many elements as lie together) at each place of each rank along the tensor axes.
   std::vector<llvm::SmallVector<llvm::SmallVector<int64_t>>> tables;
   llvm::DenseMap<mlir::Operation *, unsigned> tableOfSum;
-  llvm::DenseSet<std::pair<std::pair<mlir::Attribute, int64_t>, unsigned>> verifiedGroups;
+  llvm::DenseSet<std::tuple<mlir::Attribute, int64_t, int64_t, unsigned>> verifiedGroups;
 };
 
 } // namespace nd

@@ -23,6 +23,7 @@
 #include "Verify/LocalVerifier.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "nd/Dialect/ND/IR/Names.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace nd;
@@ -30,6 +31,32 @@ using namespace nd;
 namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+/// Makes one entry of as many elements as lie together in every row, as those of a head do: a table of heads is then
+/// the same in whatever tensor they are, a norm's weight with one element of each or a projection with many.
+void joinElements(MutableArrayRef<SmallVector<int64_t>> table) {
+  int64_t most = 0;
+  for (ArrayRef<int64_t> row : table)
+    most = std::gcd(most, row.size());
+  auto areTogether = [&](int64_t count) {
+    return llvm::all_of(table, [&](ArrayRef<int64_t> row) {
+      return llvm::all_of(llvm::seq<int64_t>(row.size()), [&](int64_t at) {
+        int64_t first = row[at - at % count];
+        return row[at] == (first < 0 ? first : first + at % count) && (first < 0 || first % count == 0);
+      });
+    });
+  };
+  int64_t count = most;
+  while (count > 1 && (most % count != 0 || !areTogether(count)))
+    --count;
+  if (count <= 1)
+    return;
+  for (SmallVector<int64_t> &row : table) {
+    for (size_t entry = 0; entry < row.size() / count; ++entry)
+      row[entry] = row[entry * count] < 0 ? -1 : row[entry * count] / count;
+    row.truncate(row.size() / count);
+  }
+}
 
 bool lists(std::optional<ArrayAttr> axes, StringAttr axis) {
   return axes && llvm::is_contained(*axes, Attribute(axis));
@@ -82,6 +109,7 @@ FailureOr<unsigned> LocalVerifier::readTable(DictionaryAttr copies, const std::s
     while (!row.empty() && row.back() < 0) // what is unused or padding at the end says nothing
       row.pop_back();
   }
+  joinElements(table);
   auto it = llvm::find(tables, table);
   if (it == tables.end())
     it = tables.insert(it, std::move(table));
@@ -179,20 +207,33 @@ LogicalResult LocalVerifier::throughCopies(Operation *op, const ShardingRule &ru
 /// Two elements have to be summed to one place exactly where the table says that they are one.
 LogicalResult LocalVerifier::verifyGroups(SumCopiesOp op, unsigned table) {
   int64_t unit = op.getUnit(), units = op.getUnits(), places = unit * units;
-  if (!verifiedGroups.insert({{op.getGroupsAttr(), units}, table}).second)
+  if (!verifiedGroups.insert({op.getGroupsAttr(), unit, units, table}).second)
     return success();
   ArrayRef<int64_t> groups = op.getGroups();
   int64_t ranks = tables[table].size(), all = groups.size() * unit, own = all / ranks;
+  auto placeAt = [&](int64_t index) {
+    int64_t group = groups[index / unit];
+    return group < 0 ? -1 : group * places + index % places;
+  };
+  llvm::DenseSet<int64_t> heads, sums;
+  for (ArrayRef<int64_t> row : tables[table])
+    heads.insert(row.begin(), row.end());
+  heads.erase(-1);
+  for (int64_t index : llvm::seq(all))
+    sums.insert(placeAt(index));
+  sums.erase(-1);
+  // Elements of an entry of the table. Any other number than that which fits is refused below.
+  int64_t size = std::max<int64_t>(1, sums.size() / std::max<int64_t>(1, heads.size()));
   llvm::DenseMap<int64_t, int64_t> placeOf, elementAt;
   bool fits = all % ranks == 0;
   for (int64_t index = 0; fits && index < all; ++index) {
     ArrayRef<int64_t> row = tables[table][index / own];
-    int64_t element = index % own < static_cast<int64_t>(row.size()) ? row[index % own] : -1;
-    int64_t group = groups[index / unit];
-    fits = (element < 0) == (group < 0) && static_cast<int64_t>(row.size()) <= own;
-    if (element < 0 || !fits)
+    int64_t entry = index % own / size, place = placeAt(index);
+    int64_t head = entry < static_cast<int64_t>(row.size()) ? row[entry] : -1;
+    fits = (head < 0) == (place < 0) && static_cast<int64_t>(row.size()) * size <= own;
+    if (head < 0 || !fits)
       continue;
-    int64_t place = group * places + index % places;
+    int64_t element = head * size + index % own % size;
     fits = placeOf.try_emplace(element, place).first->second == place &&
            elementAt.try_emplace(place, element).first->second == element;
   }
