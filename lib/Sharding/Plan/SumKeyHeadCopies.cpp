@@ -34,7 +34,8 @@ public:
         continue;
       BlockArgument argument = function.getArgument(index);
       FailureOr<DictionaryAttr> cut =
-          cutCopies(copies, attributes.getArg(index, names::kSharding), argument, describe(argument));
+          cutCopies(copies, attributes.getArg(index, names::kSharding), attributes.getArg(index, names::kUseSharding),
+                    argument, describe(argument));
       if (failed(cut))
         return failure();
       attributes.setArg(index, names::kCopies, *cut);
@@ -46,8 +47,8 @@ public:
       Attribute copies = attributes.getResult(index, names::kCopies);
       if (!copies)
         continue;
-      FailureOr<DictionaryAttr> cut =
-          cutCopies(copies, attributes.getResult(index, names::kSharding), value, describeResult(function, index));
+      FailureOr<DictionaryAttr> cut = cutCopies(copies, attributes.getResult(index, names::kSharding), Attribute(),
+                                                value, describeResult(function, index));
       if (failed(cut))
         return failure();
       attributes.setResult(index, names::kCopies, *cut);
@@ -62,13 +63,17 @@ public:
   }
 
 private:
-  /// `nd.copies` with a row for each shard.
-  FailureOr<DictionaryAttr> cutCopies(Attribute copies, Attribute sharding, Value value, const std::string &tensor) {
+  /// `nd.copies` with a row for each shard. Fails where shards are no copies, and where what is stored whole, all
+  /// copies of it, is used in shards, which are some.
+  FailureOr<DictionaryAttr> cutCopies(Attribute copies, Attribute sharding, Attribute used, Value value,
+                                      const std::string &tensor) {
     StoredHeads heads = StoredHeads::read(cast<DictionaryAttr>(copies));
     auto given = cast<ShardingAttr>(sharding);
     SmallVector<StringAttr> axes = given.getDimAxes(heads.dim);
     auto isTensor = [&](StringAttr axis) { return program.mesh.findAxis(axis).getRole() == AxisRole::tensor; };
-    if (!axes.empty() && (!isTensor(axes.front()) || !std::is_partitioned(axes.begin(), axes.end(), isTensor)))
+    bool isUsedInShards = used && llvm::any_of(cast<ShardingAttr>(used).getDimAxes(heads.dim), isTensor);
+    if (axes.empty() ? isUsedInShards
+                     : !isTensor(axes.front()) || !std::is_partitioned(axes.begin(), axes.end(), isTensor))
       return program.function.emitError()
              << tensor << " has kv heads that ranks along tp share otherwise than in equal parts, but is annotated "
              << given << ": tp has to be the first axis of dimension " << heads.dim << ", as in [tp+fsdp,_]";
